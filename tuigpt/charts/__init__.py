@@ -1,0 +1,1 @@
+"""Charts as plain Python: scales, thinning and a braille canvas. No Textual, no torch, no numpy."""

@@ -1,0 +1,94 @@
+"""What `tuigpt train` prints: a line that lives on a terminal, plain lines in a pipe."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from typing import TextIO
+
+from tuigpt.config import GPTConfig
+from tuigpt.core.trainer import Evaluated, Event, Progress, Sampled, Stepped
+from tuigpt.runs.status import RunStatus
+from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
+
+LIVE_LINE_EVERY = 0.2
+"""Least seconds between two drawings of the live line."""
+
+PLAIN_LINE_EVERY = 10.0
+"""Least seconds between two plain progress lines."""
+
+
+class Console:
+    """Follows one training on a text stream."""
+
+    def __init__(self, stream: TextIO, run_name: str, config: GPTConfig) -> None:
+        self._stream = stream
+        self._run_name = run_name
+        self._config = config
+        self._live = stream.isatty()
+        self._shown = 0.0
+        self._line = ""
+
+    def begin(self, status: RunStatus) -> None:
+        """Say what is being trained."""
+        config = self._config
+        self._print(
+            f"{self._run_name}: {short_count(config.n_params)} parameters"
+            f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
+            f" {config.vocab_size} symbols, block {config.block_size}) on {status.device}"
+        )
+        if self._live:
+            self._print("Ctrl-C saves and stops.")
+
+    def show(self, event: Event, status: RunStatus) -> None:
+        """Print what is worth a line of its own; keep the progress up to date."""
+        match event:
+            case Evaluated():
+                part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
+                meaning = meaning_of_loss(event.val_loss, self._config.vocab_size)
+                self._print(
+                    f"step {event.step:,}  val {event.val_loss:.4f} nats"
+                    f" = {bits(event.val_loss):.3f} bits per character ({part}): {meaning}"
+                )
+            case Sampled():
+                self._print(f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}")
+            case Stepped():
+                self._progress(self._training_line(status))
+            case Progress():
+                if self._live:
+                    self._progress(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
+
+    def end(self, message: str) -> None:
+        """The last words."""
+        self._print(message)
+
+    def _training_line(self, status: RunStatus) -> str:
+        parts = [f"step {status.step:,}/{status.max_steps:,}"]
+        parts.append(f"train {loss_text(status.train_loss)}")
+        if status.val_loss is not None:
+            parts.append(f"val {loss_text(status.val_loss)}")
+        if status.tokens_per_second is not None:
+            parts.append(f"{short_count(status.tokens_per_second)} tok/s")
+        if status.seconds_left is not None:
+            parts.append(f"{duration(status.seconds_left)} left")
+        return "  ".join(parts)
+
+    def _progress(self, line: str) -> None:
+        now = time.monotonic()
+        if now - self._shown < (LIVE_LINE_EVERY if self._live else PLAIN_LINE_EVERY):
+            return
+        self._shown = now
+        if self._live:
+            width = shutil.get_terminal_size().columns - 1
+            self._line = line[:width]
+            self._stream.write(f"\r{self._line}\x1b[K")
+        else:
+            self._stream.write(line + "\n")
+        self._stream.flush()
+
+    def _print(self, line: str) -> None:
+        if self._line:
+            self._stream.write("\r\x1b[K")
+            self._line = ""
+        self._stream.write(line + "\n")
+        self._stream.flush()

@@ -1,0 +1,275 @@
+"""`tuigpt train`: the trainer process, whether a person or the app started it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+
+from tuigpt.commands.console import Console
+from tuigpt.commands.recorder import Recorder
+from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, UserError
+from tuigpt.core.checkpoint import load_checkpoint, versions
+from tuigpt.core.corpus import BUILT_IN, Corpus, Text, read_text
+from tuigpt.core.device import describe, resolve_device
+from tuigpt.core.model import GPT
+from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.trainer import Diverged, Trainer
+from tuigpt.files import folder_in_the_making, to_json
+from tuigpt.runs.control import Requests
+from tuigpt.runs.status import RunStatus, utc_now, write_status
+from tuigpt.runs.store import (
+    CHECKPOINTS,
+    RESUME_FILE,
+    RUN_FILE,
+    TRAINER_LOG,
+    checkpoint_path,
+    find_run,
+    free_name,
+    new_run_folder,
+)
+
+FAILED = 1
+"""Exit status of a training that began and could not go on."""
+
+PAUSE_POLL = 0.1
+"""Seconds between two looks at the run folder while paused."""
+
+
+def run(
+    home: Path,
+    source: str | None,
+    name: str | None,
+    resume: str | None,
+    preset: str | None,
+    model_fields: dict[str, Any],
+    train_fields: dict[str, Any],
+    log_file: str | None,
+) -> int:
+    """Train a new run, or go on with one.
+
+    Args:
+        source: the text, a path or the built-in's name; None is the built-in.
+        name: of the new run; None makes one from text and preset.
+        resume: name of the run to go on with, instead of a new one.
+        model_fields: fields of GPTConfig that override the preset's.
+        train_fields: fields of TrainConfig that override the defaults.
+        log_file: where our stdout goes already; it moves into the run folder.
+
+    Raises:
+        UserError: something asked for cannot work. Nothing is left behind then.
+    """
+    if resume is not None:
+        if source or name or preset or model_fields or train_fields:
+            raise UserError("--resume takes text and settings from the run: give nothing else")
+        folder, trainer, recorder = _resume(home, resume)
+    else:
+        folder, trainer, recorder = _begin(
+            home, source or BUILT_IN, name, preset or DEFAULT_PRESET, model_fields, train_fields
+        )
+    if log_file is not None:
+        os.replace(log_file, folder / TRAINER_LOG)
+    return _train(folder, trainer, recorder)
+
+
+def _begin(
+    home: Path,
+    source: str,
+    name: str | None,
+    preset: str,
+    model_fields: dict[str, Any],
+    train_fields: dict[str, Any],
+) -> tuple[Path, Trainer, Recorder]:
+    train_config = TrainConfig(**train_fields)
+    GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
+    device = resolve_device(train_config.device)
+    text = read_text(source)
+    folder = new_run_folder(home, name or free_name(home, f"{text.name}-{preset}"))
+    tokenizer = CharTokenizer.from_text(text.text)
+    config = GPTConfig(**{**PRESETS[preset], **model_fields, "vocab_size": tokenizer.vocab_size})
+    corpus = Corpus.from_text(
+        text.text, tokenizer, train_config.val_fraction, config.block_size, device
+    )
+    torch.manual_seed(train_config.seed)
+    trainer = Trainer(GPT(config).to(device), tokenizer, corpus, train_config)
+
+    corpus_facts = {
+        "name": text.name,
+        "path": BUILT_IN if source == BUILT_IN else str(text.path),
+        "sha256": text.sha256,
+        "characters": len(text.text),
+        "train_tokens": len(corpus.train),
+        "val_tokens": len(corpus.val),
+    }
+    record = {
+        "format": 1,
+        "name": folder.name,
+        "created": utc_now(),
+        "preset": preset,
+        "model": asdict(config),
+        "train": asdict(train_config),
+        "tokenizer": {"type": "char", "vocab_size": tokenizer.vocab_size},
+        "corpus": corpus_facts,
+        "versions": versions(),
+        "parent": None,
+    }
+    status = RunStatus(max_steps=train_config.max_steps, device=describe(device), pid=os.getpid())
+    with _taken_name_is_the_users_error(folder), folder_in_the_making(folder) as draft:
+        (draft / RUN_FILE).write_text(to_json(record) + "\n", "utf-8")
+        (draft / CHECKPOINTS).mkdir()
+        write_status(draft, status)
+    return folder, trainer, _recorder(folder, trainer, tokenizer, record, status)
+
+
+def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
+    run = find_run(name, home)
+    if run.status.alive:
+        raise UserError(f"run {name!r} is {run.status.state} already (process {run.status.pid})")
+    train_config = TrainConfig(**run.record["train"])
+    device = resolve_device(train_config.device)
+    text = read_text(run.record["corpus"]["path"])
+    _check_same_text(name, text, run.record["corpus"])
+    try:
+        state = load_file(run.folder / RESUME_FILE)
+        step = int(state["step"])
+    except (OSError, KeyError):
+        raise UserError(
+            f"run {name!r} cannot be resumed: it has no readable {RESUME_FILE}"
+        ) from None
+    if step >= train_config.max_steps:
+        raise UserError(f"run {name!r} is finished: {step:,} of {train_config.max_steps:,} steps")
+    model, tokenizer, _ = load_checkpoint(checkpoint_path(run.folder, step), device)
+    corpus = Corpus.from_text(
+        text.text, tokenizer, train_config.val_fraction, model.config.block_size, device
+    )
+    trainer = Trainer(model, tokenizer, corpus, train_config)
+    trainer.restore(state)
+    status = RunStatus(max_steps=train_config.max_steps, device=describe(device))
+    recorder = _recorder(run.folder, trainer, tokenizer, run.record, status)
+    recorder.note(f"resumed at step {step:,}")
+    return run.folder, trainer, recorder
+
+
+def _check_same_text(name: str, text: Text, corpus: dict[str, Any]) -> None:
+    if text.sha256 != corpus["sha256"]:
+        raise UserError(
+            f"run {name!r} cannot be resumed: its text {str(text.path)!r} has changed"
+            f" ({corpus['characters']:,} characters then, {len(text.text):,} now)"
+        )
+
+
+def _recorder(
+    folder: Path,
+    trainer: Trainer,
+    tokenizer: CharTokenizer,
+    record: dict[str, Any],
+    status: RunStatus,
+) -> Recorder:
+    facts = {"run": folder.name, "corpus": record["corpus"], "train": record["train"]}
+    tokens_per_step = record["train"]["batch_size"] * record["model"]["block_size"]
+    return Recorder(folder, trainer, tokenizer, facts, status, tokens_per_step)
+
+
+@contextmanager
+def _taken_name_is_the_users_error(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise UserError(f"a run {folder.name!r} has been started meanwhile") from None
+    except OSError as error:
+        raise UserError(
+            f"cannot write {str(error.filename or folder)!r}: {error.strerror}"
+        ) from None
+
+
+class _Stop:
+    """Set by a signal or a request; asked after each event."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), self._on_signal)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self.asked = True
+
+
+def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
+    stop = _Stop()
+    requests = Requests(folder)
+    console = Console(sys.stdout, folder.name, trainer.model.config)
+    console.begin(recorder.status)
+    try:
+        for event in trainer.run():
+            recorder.record(event)
+            console.show(event, recorder.status)
+            _carry_out(requests, stop, trainer, recorder, console)
+            if stop.asked:
+                return _stop_and_save(trainer, recorder, console)
+    except Diverged as error:
+        recorder.close("failed", str(error))
+        console.end(str(error))
+        return FAILED
+    except Exception as error:
+        recorder.close("failed", f"{type(error).__name__}: {error}")
+        raise
+    recorder.close("finished", "")
+    console.end(_where(folder, trainer, "finished"))
+    return 0
+
+
+def _carry_out(
+    requests: Requests, stop: _Stop, trainer: Trainer, recorder: Recorder, console: Console
+) -> None:
+    paused = False
+    while True:
+        for action in requests.new():
+            match action:
+                case "stop":
+                    stop.asked = True
+                case "pause":
+                    paused = True
+                    recorder.pause()
+                case "resume":
+                    paused = False
+                case "checkpoint":
+                    recorder.save(keep=True)
+                case "sample":
+                    for event in trainer.sample():
+                        recorder.record(event)
+                        console.show(event, recorder.status)
+                        if stop.asked:
+                            break
+            recorder.answered(requests.answered)
+        if stop.asked or not paused:
+            return
+        time.sleep(PAUSE_POLL)
+
+
+def _stop_and_save(trainer: Trainer, recorder: Recorder, console: Console) -> int:
+    path = recorder.save(keep=True)
+    if path is None:
+        recorder.close("failed", recorder.status.message)
+        console.end(recorder.status.message)
+        return FAILED
+    recorder.close("stopped", f"stopped at step {trainer.step:,}")
+    console.end(
+        _where(recorder.folder, trainer, "stopped")
+        + f"\ngo on with: tuigpt train --resume {recorder.folder.name!r}"
+    )
+    return 0
+
+
+def _where(folder: Path, trainer: Trainer, how: str) -> str:
+    path = checkpoint_path(folder, trainer.step)
+    return f"{how} at step {trainer.step:,}; saved {folder.name}@{trainer.step}: {path}"

@@ -1,0 +1,200 @@
+"""What a model, a training run and a generation are made of, and which values can work.
+
+Frozen dataclasses that refuse impossible values when they are built, so that nothing further in
+ever meets one. Every field carries the sentence that explains it (`help_of`), which the command
+line and the app's form both show. This module imports neither torch nor numpy.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+class UserError(Exception):
+    """A problem that the user can mend. Its text is one line, shown as it is."""
+
+
+class ConfigError(UserError):
+    """A configuration value that cannot work.
+
+    Attributes:
+        field: name of the offending field, for a form that marks it.
+    """
+
+    def __init__(self, field_name: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field_name
+
+
+def _option(default: Any, explanation: str) -> Any:
+    return field(default=default, metadata={"help": explanation})
+
+
+def help_of(config: type, name: str) -> str:
+    """The one-sentence explanation of a configuration's field."""
+    return str(config.__dataclass_fields__[name].metadata["help"])  # type: ignore[attr-defined]
+
+
+def _require(ok: bool, name: str, value: object, need: str) -> None:
+    if not ok:
+        flag = name.replace("_", "-")
+        raise ConfigError(name, f"--{flag} is {value!r}, but it must be {need}")
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _require_whole(config: object, at_least: Mapping[str, int]) -> None:
+    for name, least in at_least.items():
+        value = getattr(config, name)
+        need = f"a whole number, {least} or more"
+        _require(_whole(value) and value >= least, name, value, need)
+
+
+@dataclass(frozen=True)
+class GPTConfig:
+    """The shape of a GPT, in the workshop's terms. The defaults are its medium model.
+
+    Raises:
+        ConfigError: a size is below one, the heads do not divide the width, or dropout is
+            outside [0, 1).
+    """
+
+    vocab_size: int = _option(65, "number of different tokens; the text decides it")
+    block_size: int = _option(256, "how many tokens the model sees at once (the context)")
+    n_layer: int = _option(6, "number of transformer blocks")
+    n_head: int = _option(6, "attention heads in each block; they divide n_embd evenly")
+    n_embd: int = _option(384, "width: every hidden state is a vector of this size")
+    dropout: float = _option(0.0, "share of activations dropped while training, 0 = none")
+
+    def __post_init__(self) -> None:
+        _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
+        _require(
+            _finite(self.dropout) and 0 <= self.dropout < 1,
+            "dropout", self.dropout, "at least 0 and less than 1",
+        )  # fmt: skip
+        if self.n_embd % self.n_head:
+            choices = [n for n in range(1, self.n_embd + 1) if self.n_embd % n == 0]
+            near = min(choices, key=lambda n: abs(n - self.n_head))
+            width = self.n_head * max(1, self.n_embd // self.n_head)
+            raise ConfigError(
+                "n_head",
+                f"--n-embd {self.n_embd} does not divide into --n-head {self.n_head} equal heads;"
+                f" try --n-head {near}, or --n-embd {width}",
+            )
+
+    @property
+    def n_params(self) -> int:
+        """Number of trainable parameters; the tied output projection counts once."""
+        width = self.n_embd
+        attention = 4 * width * width + 4 * width  # c_attn and c_proj, with biases
+        mlp = 8 * width * width + 5 * width  # c_fc and c_proj, with biases
+        norms = 4 * width  # ln_1 and ln_2: weight and bias each
+        embeddings = (self.vocab_size + self.block_size) * width
+        return embeddings + self.n_layer * (attention + mlp + norms) + 2 * width
+
+
+RECIPES = ("workshop",)
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train. The defaults are the workshop's part 3.
+
+    Raises:
+        ConfigError: a value with which no training can work.
+    """
+
+    recipe: str = _option("workshop", "the optimizer and its schedule")
+    max_steps: int = _option(5000, "number of optimizer steps of the whole run")
+    batch_size: int = _option(64, "windows of text in each step")
+    learning_rate: float = _option(1e-3, "highest learning rate, reached after the warm-up")
+    min_lr_ratio: float = _option(0.1, "learning rate of the last step, as a share of the highest")
+    warmup_steps: int = _option(100, "steps during which the learning rate rises to its highest")
+    weight_decay: float = _option(0.01, "how strongly AdamW pulls weights towards zero")
+    grad_clip: float = _option(1.0, "gradients longer than this are shortened to it, 0 = never")
+    val_fraction: float = _option(0.1, "share of the text, at its end, kept for validation")
+    eval_interval: int = _option(100, "steps between two evaluations and samples")
+    eval_tokens: int = _option(65_536, "most tokens of one evaluation while training")
+    checkpoint_interval: int = _option(1000, "steps between two checkpoints that are kept")
+    sample_prompt: str = _option("To be or not", "prompt of the samples drawn while training")
+    sample_tokens: int = _option(100, "length of the samples drawn while training, 0 = none")
+    seed: int = _option(1337, "decides the first weights, the order of the data and the samples")
+    device: str = _option("auto", "auto, cpu, cuda, cuda:N or mps")
+
+    def __post_init__(self) -> None:
+        _require(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
+        _require_whole(
+            self,
+            dict(max_steps=1, batch_size=1, warmup_steps=0, eval_interval=1, eval_tokens=1,
+                 checkpoint_interval=1, sample_tokens=0, seed=0),
+        )  # fmt: skip
+        rate = self.learning_rate
+        _require(_finite(rate) and rate > 0, "learning_rate", rate, "a number above 0")
+        for name in ("weight_decay", "grad_clip"):
+            value = getattr(self, name)
+            _require(_finite(value) and value >= 0, name, value, "a number, 0 or more")
+        ratio = self.min_lr_ratio
+        _require(_finite(ratio) and 0 <= ratio <= 1, "min_lr_ratio", ratio, "from 0 to 1")
+        part = self.val_fraction
+        _require(
+            _finite(part) and 0 <= part < 1, "val_fraction", part, "at least 0 and less than 1"
+        )
+        _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
+
+
+@dataclass(frozen=True)
+class SampleConfig:
+    """How to draw text from a model. The defaults are the workshop's part 4.
+
+    Raises:
+        ConfigError: a temperature that is negative or no number, a top_k that is negative or
+            fractional, a length or seed below 0.
+    """
+
+    max_new_tokens: int = _option(200, "how many tokens to write")
+    temperature: float = _option(0.8, "0 = always the likeliest, 1 = as learned, more = wilder")
+    top_k: int = _option(40, "only the k likeliest tokens may be drawn, 0 = all")
+    seed: int = _option(42, "the same seed writes the same text again")
+
+    def __post_init__(self) -> None:
+        _require_whole(self, dict(max_new_tokens=0, top_k=0, seed=0))
+        heat = self.temperature
+        _require(_finite(heat) and heat >= 0, "temperature", heat, "a number, 0 or more")
+        _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
+
+
+PRESETS: Mapping[str, Mapping[str, int]] = {
+    "tiny": dict(n_layer=2, n_head=2, n_embd=128),
+    "small": dict(n_layer=4, n_head=4, n_embd=256),
+    "medium": dict(n_layer=6, n_head=6, n_embd=384),
+    "large": dict(n_layer=8, n_head=8, n_embd=512),
+}
+"""The workshop's sizes, by name."""
+
+DEFAULT_PRESET = "tiny"
+"""The size that a laptop without a GPU trains while its owner watches."""
+
+
+def parse_field(config: type, name: str, text: str) -> Any:
+    """Read a field's value from what a user typed.
+
+    Raises:
+        ConfigError: the text is not a value of the field's type.
+    """
+    kind = next(f.type for f in fields(config) if f.name == name)
+    if kind is str:
+        return text
+    assert kind in (int, float)
+    try:
+        return kind(text)
+    except ValueError:
+        flag = name.replace("_", "-")
+        need = "a whole number" if kind is int else "a number such as 0.8"
+        raise ConfigError(name, f"--{flag} is {text!r}, but it must be {need}") from None

@@ -1,0 +1,1 @@
+"""The model and everything that needs torch. Nothing here knows a run folder or a terminal."""

@@ -1,0 +1,93 @@
+"""Checkpoints: one self-contained safetensors file each.
+
+The weights carry the workshop's names. The file's text metadata has one entry, `tuigpt`, a JSON
+object with everything else that generation needs: the model's and the tokenizer's configuration,
+and where the weights come from (run, step, losses, corpus, versions). Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from tuigpt import __version__
+from tuigpt.config import ConfigError, GPTConfig, UserError
+from tuigpt.core.model import GPT
+from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.files import read_safetensors_metadata, write_atomic
+
+FORMAT = 1
+TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
+
+
+def versions() -> dict[str, str]:
+    """The versions that decide what a run computes."""
+    return {
+        "tuigpt": __version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
+
+
+def save_checkpoint(
+    path: Path, model: GPT, tokenizer: CharTokenizer, facts: dict[str, Any]
+) -> None:
+    """Write a checkpoint all at once.
+
+    Args:
+        facts: what else the header tells: `run`, `step`, `val_loss`, `corpus`, …
+
+    Raises:
+        OSError: it could not be written; an older file of that name is untouched.
+    """
+    tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
+    header = facts | {
+        "format": FORMAT,
+        "model": asdict(model.config),
+        "tokenizer": tokenizer.to_dict(),
+        "versions": versions(),
+    }
+    metadata = {"tuigpt": json.dumps(header, ensure_ascii=False, allow_nan=False)}
+    write_atomic(path, save(tensors, metadata))
+
+
+def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, CharTokenizer, dict[str, Any]]:
+    """Open a checkpoint for generation or further training.
+
+    Returns:
+        the model (float32, in eval mode), its tokenizer, and the header.
+
+    Raises:
+        UserError: the file is missing, cut short, foreign, or from a newer tuigpt.
+    """
+    try:
+        header = json.loads(read_safetensors_metadata(path).get("tuigpt", "null"))
+        if header is None:
+            raise ValueError("it is a safetensors file, but not one of tuigpt's checkpoints")
+        if header["format"] > FORMAT:
+            raise ValueError("it was written by a newer tuigpt; update this one to open it")
+        config = GPTConfig(**header["model"])
+        tokenizer = CharTokenizer.from_dict(header["tokenizer"])
+        if tokenizer.vocab_size != config.vocab_size:
+            raise ValueError(
+                f"its vocabulary has {tokenizer.vocab_size} tokens, its model {config.vocab_size}"
+            )
+        with safe_open(path, framework="pt", device=str(device)) as file:
+            weights = {name: file.get_tensor(name).float() for name in file.keys()}
+        weights[TIED] = weights["transformer.wte.weight"]
+        with torch.device(device):
+            model = GPT(config)
+        model.load_state_dict(weights)
+    except OSError as error:
+        raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
+    except (ValueError, TypeError, KeyError, RuntimeError, SafetensorError, ConfigError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"cannot open {str(path)!r} as a checkpoint: {reason}") from None
+    return model.eval(), tokenizer, header

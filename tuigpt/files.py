@@ -1,0 +1,144 @@
+"""All-or-nothing writing, and the reading of what may be half there.
+
+Every file that tuigpt replaces goes through `write_atomic`: a reader sees the old content or the
+new content, never a part, and a kill at any instant leaves one of the two.
+"""
+
+import json
+import math
+import os
+import shutil
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+TEMPORARY_PREFIX = ".partial-"
+"""Starts the name of a file or folder that is being written; readers skip such names."""
+
+_MAX_HEADER_BYTES = 64 * 1024 * 1024
+
+# Asked once at import, because asking means setting it for the whole process for an instant.
+_UMASK = os.umask(0o022)
+os.umask(_UMASK)
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Replace a file's content all at once; file modes follow the umask.
+
+    Raises:
+        OSError: the content could not be written; the old file is untouched.
+    """
+    path = Path(os.path.realpath(path))
+    descriptor, name = tempfile.mkstemp(prefix=TEMPORARY_PREFIX, dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o666 & ~_UMASK)
+        os.replace(name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(name)
+        raise
+    sync_folder(path.parent)
+
+
+@contextmanager
+def folder_in_the_making(final: Path) -> Iterator[Path]:
+    """Yield a hidden folder that becomes `final` at the end of the block, or vanishes.
+
+    Raises:
+        FileExistsError: `final` was there already.
+    """
+    final.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=final.parent))
+    try:
+        yield draft
+        os.chmod(draft, 0o777 & ~_UMASK)
+        if final.exists():
+            raise FileExistsError(final)
+        os.rename(draft, final)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    sync_folder(final.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename inside the folder survive a power cut, where the platform can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def to_json(record: dict[str, Any]) -> str:
+    """One line of JSON. Non-finite numbers become null, named in a list `nonfinite`."""
+    bad = [k for k, v in record.items() if isinstance(v, float) and not math.isfinite(v)]
+    if bad:
+        record = {k: None if k in bad else v for k, v in record.items()} | {"nonfinite": bad}
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def from_json(line: str | bytes) -> dict[str, Any]:
+    """Read what `to_json` wrote; numbers named in `nonfinite` come back as NaN.
+
+    Raises:
+        ValueError: the line is not a JSON object.
+    """
+    record = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError("not a JSON object")
+    for name in record.pop("nonfinite", ()):
+        record[name] = math.nan
+    return record
+
+
+def write_json(path: Path, record: dict[str, Any]) -> None:
+    """Replace a JSON file all at once."""
+    write_atomic(path, (to_json(record) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON file that holds one object.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a JSON object.
+    """
+    return from_json(path.read_bytes())
+
+
+def read_safetensors_metadata(path: Path) -> dict[str, str]:
+    """The text metadata at the front of a safetensors file, without reading its tensors.
+
+    Also checks that the file is as long as its header says, so that a truncated copy is caught.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a whole safetensors file; the text says what is wrong.
+    """
+    with open(path, "rb") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        front = stream.read(8)
+        if len(front) < 8:
+            raise ValueError("the file is empty" if not front else "the file is cut short")
+        (length,) = struct.unpack("<Q", front)
+        if length > min(size - 8, _MAX_HEADER_BYTES):
+            raise ValueError("not a safetensors file, or cut short")
+        try:
+            header = json.loads(stream.read(length))
+            metadata = header.pop("__metadata__", {})
+            tensors_end = max((t["data_offsets"][1] for t in header.values()), default=0)
+        except (ValueError, AttributeError, KeyError, TypeError, IndexError):
+            raise ValueError("not a safetensors file") from None
+    if size != 8 + length + tensors_end:
+        raise ValueError("the file is cut short")
+    return {str(k): str(v) for k, v in metadata.items()}

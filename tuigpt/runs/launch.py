@@ -1,0 +1,64 @@
+"""Starting a trainer that outlives whoever started it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tuigpt.runs.store import TRAINER_LOG
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A trainer that was started.
+
+    Attributes:
+        process: the trainer; it is not ended with us.
+        log: its stdout and stderr, until it has a run folder to move them to.
+    """
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def refusal(self) -> str | None:
+        """Why the trainer ended before it had a run folder, or None while it has not.
+
+        The log of a refused start is removed with the first answer.
+        """
+        if self.process.poll() is None or not self.log.exists():
+            return None
+        lines = self.log.read_text("utf-8", "replace").strip().splitlines()
+        self.log.unlink()
+        last = lines[-1] if lines else f"it ended with status {self.process.returncode}"
+        return last.removeprefix("tuigpt: ")
+
+
+def start(home: Path, arguments: Sequence[str]) -> Launch:
+    """Start `tuigpt train` with these arguments, detached from the terminal.
+
+    The trainer makes its run folder by itself, once it has found nothing wrong.
+
+    Raises:
+        OSError: the home cannot be written, or the process not started.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix="starting-", suffix=f"-{TRAINER_LOG}", dir=home)
+    command = [sys.executable, "-m", "tuigpt", "train", *arguments]
+    command += ["--home", str(home), "--log-file", name]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            start_new_session=True,
+            creationflags=0 if os.name == "posix" else 0x00000008,  # DETACHED_PROCESS
+        )
+    finally:
+        os.close(descriptor)
+    return Launch(process, Path(name))

@@ -1,0 +1,104 @@
+"""`metrics.jsonl`: one JSON object a line, appended by the trainer, followed by readers."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuigpt.files import from_json, to_json
+
+METRICS_FILE = "metrics.jsonl"
+
+
+class MetricsLog:
+    """The trainer's end: appends whole lines."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the log; a line torn by a kill is cut off, so that the next one starts fresh."""
+        self._stream = open(folder / METRICS_FILE, "ab+")
+        size = self._stream.tell()
+        if size:
+            self._stream.seek(0)
+            self._stream.truncate(self._stream.read().rfind(b"\n") + 1)
+
+    def append(self, kind: str, step: int, **values: Any) -> None:
+        """Write one line: `kind` is step, eval, sample, checkpoint or event."""
+        self._stream.write((to_json({"kind": kind, "step": step} | values) + "\n").encode())
+        self._stream.flush()
+
+    def sync(self) -> None:
+        """Make what was written survive a power cut."""
+        os.fsync(self._stream.fileno())
+
+    def close(self) -> None:
+        self.sync()
+        self._stream.close()
+
+
+class MetricsTail:
+    """A reader's end: each call gives the lines that came since the last one."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / METRICS_FILE
+        self._offset = 0
+
+    def read_new(self) -> list[dict[str, Any]]:
+        """Whole new lines as records; a line that is no JSON object is passed over."""
+        try:
+            with open(self._path, "rb") as stream:
+                stream.seek(self._offset)
+                chunk = stream.read()
+        except OSError:
+            return []
+        chunk = chunk[: chunk.rfind(b"\n") + 1]
+        self._offset += len(chunk)
+        records = []
+        for line in chunk.splitlines():
+            try:
+                records.append(from_json(line))
+            except ValueError:
+                continue
+        return records
+
+
+@dataclass
+class History:
+    """The series of a run, built from its log's records in order.
+
+    Attributes:
+        train: (step, loss) for each update.
+        val: (step, val_loss) for each evenly spread evaluation.
+        samples: newest text for each step that was sampled.
+        learning_rate: of the newest update.
+    """
+
+    train: list[tuple[int, float]] = field(default_factory=list)
+    val: list[tuple[int, float]] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    learning_rate: float | None = None
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Take in one record. One at an earlier step replaces what was ahead of it: the run was
+        resumed from there."""
+        step = record.get("step")
+        if not isinstance(step, int):
+            return
+        match record.get("kind"):
+            case "step":
+                _put(self.train, step, record.get("loss"))
+                self.learning_rate = record.get("learning_rate")
+            case "eval" if not record.get("whole"):
+                _put(self.val, step, record.get("val_loss"))
+            case "sample":
+                while self.samples and self.samples[-1]["step"] >= step:
+                    self.samples.pop()
+                self.samples.append(record)
+
+
+def _put(series: list[tuple[int, float]], step: int, value: Any) -> None:
+    while series and series[-1][0] >= step:
+        series.pop()
+    if isinstance(value, int | float):
+        series.append((step, float(value)))

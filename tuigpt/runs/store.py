@@ -1,0 +1,227 @@
+"""The runs and checkpoints under tuigpt's home: list them, name them, find them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tuigpt.config import GPTConfig, UserError
+from tuigpt.files import TEMPORARY_PREFIX, read_json, read_safetensors_metadata
+from tuigpt.paths import runs_dir
+from tuigpt.runs.status import RunStatus, read_status
+
+RUN_FILE = "run.json"
+CHECKPOINTS = "checkpoints"
+RESUME_FILE = "resume.safetensors"
+TRAINER_LOG = "trainer.log"
+
+_NAME = re.compile(r"[^\W_][\w .+-]{0,63}", re.UNICODE)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint as its file's header tells, without its tensors.
+
+    Attributes:
+        run: name of the run folder it lies in, or "" elsewhere.
+        val_loss: mean loss over the evenly spread validation windows, nats per token, or None.
+        size: of the file, in bytes.
+        modified: of the file, in seconds since the epoch.
+        problem: why the file cannot be opened, or "".
+    """
+
+    path: Path
+    run: str
+    step: int
+    train_loss: float | None
+    val_loss: float | None
+    vocab_size: int
+    n_params: int
+    corpus: str
+    size: int
+    modified: float
+    problem: str = ""
+
+    @property
+    def label(self) -> str:
+        """How people name it: `RUN@STEP`, or the file's name outside a run."""
+        return f"{self.run}@{self.step}" if self.run else self.path.stem
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run folder.
+
+    Attributes:
+        record: the content of `run.json`.
+        checkpoints: by step, ascending; unreadable ones have a `problem`.
+    """
+
+    folder: Path
+    record: dict[str, Any]
+    status: RunStatus
+    checkpoints: tuple[Checkpoint, ...]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def last(self) -> Checkpoint | None:
+        good = [c for c in self.checkpoints if not c.problem]
+        return good[-1] if good else None
+
+    @property
+    def best(self) -> Checkpoint | None:
+        """The checkpoint with the lowest validation loss, the earlier one of equals."""
+        measured = [c for c in self.checkpoints if not c.problem and c.val_loss is not None]
+        return min(measured, key=lambda c: (c.val_loss, c.step)) if measured else None
+
+
+def checkpoint_path(folder: Path, step: int) -> Path:
+    """Where a run keeps the checkpoint of a step."""
+    return folder / CHECKPOINTS / f"step-{step:06d}.safetensors"
+
+
+def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
+    """Describe a checkpoint from its header. Never raises for what the file holds.
+
+    Raises:
+        OSError: the file is gone.
+    """
+    stat = path.stat()
+    step = int(digits.group()) if (digits := re.search(r"\d+", path.stem)) else 0
+    blank = (None, None, 0, 0, "", stat.st_size, stat.st_mtime)
+    try:
+        header = json.loads(read_safetensors_metadata(path).get("tuigpt", "null"))
+        if header is None:
+            raise ValueError("not one of tuigpt's checkpoints")
+        config = GPTConfig(**header["model"])
+        return Checkpoint(
+            path=path,
+            run=run,
+            step=int(header["step"]),
+            train_loss=header.get("train_loss"),
+            val_loss=header.get("val_loss"),
+            vocab_size=config.vocab_size,
+            n_params=config.n_params,
+            corpus=str(header.get("corpus", {}).get("name", "")),
+            size=stat.st_size,
+            modified=stat.st_mtime,
+        )
+    except OSError as error:
+        return Checkpoint(path, run, step, *blank, problem=error.strerror or str(error))
+    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+        return Checkpoint(path, run, step, *blank, problem=str(error))
+
+
+def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
+    """A run's checkpoints by step; files deleted meanwhile are left out."""
+    found = []
+    for path in (folder / CHECKPOINTS).glob("*.safetensors"):
+        if not path.name.startswith(TEMPORARY_PREFIX):
+            try:
+                found.append(read_checkpoint(path, run=folder.name))
+            except FileNotFoundError:
+                continue
+    return tuple(sorted(found, key=lambda c: c.step))
+
+
+def open_run(folder: Path) -> Run:
+    """Read a run folder.
+
+    Raises:
+        UserError: it is no run folder, or its run.json cannot be read.
+    """
+    try:
+        record = read_json(folder / RUN_FILE)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{str(folder)!r} is not a run folder: {error}") from None
+    return Run(folder, record, read_status(folder), list_checkpoints(folder))
+
+
+def run_folders(home: Path) -> Iterator[Path]:
+    """The folders of all runs under a home, newest first."""
+    folders = [
+        f.parent
+        for f in runs_dir(home).glob(f"*/{RUN_FILE}")
+        if not f.parent.name.startswith(TEMPORARY_PREFIX)
+    ]
+    yield from sorted(folders, key=lambda f: (f / RUN_FILE).stat().st_mtime, reverse=True)
+
+
+def find_run(name: str, home: Path) -> Run:
+    """Open a run by its name.
+
+    Raises:
+        UserError: there is none; the text names those there are.
+    """
+    folder = runs_dir(home) / name
+    if not is_run_name(name) or not (folder / RUN_FILE).exists():
+        known = [f.name for f in run_folders(home)]
+        there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
+        raise UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}")
+    return open_run(folder)
+
+
+def find_checkpoint(spec: str, home: Path) -> Checkpoint:
+    """Find a checkpoint by what a user calls it.
+
+    Args:
+        spec: a path, `RUN` or `RUN@last` (the newest), `RUN@best` (lowest val_loss), `RUN@STEP`.
+
+    Raises:
+        UserError: nothing goes by that name; the text says what there is.
+    """
+    path = Path(spec).expanduser()
+    if path.is_file():
+        inside_run = path.parent.name == CHECKPOINTS
+        return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
+    if path.suffix or "/" in spec:
+        raise UserError(f"no checkpoint at {spec!r}")
+    name, _, which = spec.partition("@")
+    run = find_run(name, home)
+    steps = ", ".join(str(c.step) for c in run.checkpoints[-8:]) or "none yet"
+    match which:
+        case "" | "last":
+            chosen = run.last
+        case "best":
+            chosen = run.best
+        case _:
+            chosen = next((c for c in run.checkpoints if str(c.step) == which), None)
+    if chosen is None:
+        raise UserError(f"run {name!r} has no checkpoint {which or 'last'!r}; its steps: {steps}")
+    return chosen
+
+
+def is_run_name(name: str) -> bool:
+    """Whether a run may be called this: a plain folder name on every system, without `@`."""
+    return bool(_NAME.fullmatch(name)) and not name.endswith((" ", "."))
+
+
+def new_run_folder(home: Path, name: str) -> Path:
+    """The folder for a new run of that name.
+
+    Raises:
+        UserError: the name cannot be a run's, or is taken.
+    """
+    if not is_run_name(name):
+        raise UserError(
+            f"--name {name!r} cannot be a run's name: use letters, digits, space and . - + _,"
+            " at most 64, starting with a letter or digit"
+        )
+    folder = runs_dir(home) / name
+    if folder.exists():
+        raise UserError(f"there is a run {name!r} already; try --name {free_name(home, name)!r}")
+    return folder
+
+
+def free_name(home: Path, base: str) -> str:
+    """A run name like `base` that is not taken: base-1, base-2, …"""
+    base = re.sub(r"[^\w.+-]+", "-", base).strip("-._ ")[:56] or "run"
+    numbered = (f"{base}-{n}" for n in range(1, 1_000_000))
+    return next(name for name in numbered if not (runs_dir(home) / name).exists())

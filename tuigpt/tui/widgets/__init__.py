@@ -1,0 +1,1 @@
+"""Reusable widgets, one a file. Import each from its own module."""

@@ -1,0 +1,84 @@
+"""Numbers and losses in words, the same on the command line and in the app."""
+
+import math
+
+PLAIN_MEANINGS = (
+    (0.95, 0.0, "nothing learned yet: every symbol is as likely as any other"),
+    (0.0, 2.9, "it has learned how often each letter comes"),
+    (0.0, 2.2, "it knows common pairs of letters: th, he, in"),
+    (0.0, 1.8, "first recognisable words"),
+    (0.0, 1.45, "recognisable words, the shape of a play"),
+    (0.0, 1.2, "whole phrases, names and verse that hold together"),
+    (0.0, 1.0, "fluent verse"),
+)
+"""Lowest loss of each stage: as a share of ln(vocab_size), or in nats per character."""
+
+
+def meaning_of_loss(loss: float, vocab_size: int) -> str:
+    """What a loss says about a character model's text, after the workshop's part 3.
+
+    Args:
+        loss: in nats per character.
+        vocab_size: number of different characters; ln of it is the loss of pure guessing.
+    """
+    for share, nats, words in PLAIN_MEANINGS:
+        if loss >= max(share * math.log(max(2, vocab_size)), nats):
+            return words
+    return "so low that it may be reciting its training text"
+
+
+def bits(nats: float) -> float:
+    """Nats as bits: a loss per character as bits per character."""
+    return nats / math.log(2)
+
+
+def short_count(number: float) -> str:
+    """A count in at most four characters and a unit: 950, 8.1k, 10.8M."""
+    for limit, unit in ((1e3, ""), (1e6, "k"), (1e9, "M"), (math.inf, "G")):
+        if number < limit * 0.9995:
+            value = number / (limit / 1e3 if limit < math.inf else 1e9)
+            return f"{value:.0f}{unit}" if not unit or value >= 99.95 else f"{value:.1f}{unit}"
+    raise ValueError(number)
+
+
+def file_size(n_bytes: float) -> str:
+    """A file's size, such as 41 MB."""
+    return f"{short_count(n_bytes)}B".replace("kB", " kB").replace("MB", " MB").replace("GB", " GB")
+
+
+def duration(seconds: float) -> str:
+    """A length of time that stays put while it runs: 45 s, 6 min, 2 h 05 min, 3 d 4 h."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes:02d} min"
+    return f"{hours // 24} d {hours % 24} h"
+
+
+def visible(text: str) -> str:
+    """Text that is safe on a terminal: control characters but newline and tab become pictures."""
+    return "".join(_picture(c) if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text)
+
+
+def one_line(text: str) -> str:
+    """Safe text with its line ends shown as ⏎."""
+    return visible(text.replace("\n", "⏎"))
+
+
+def _picture(control: str) -> str:
+    if control in "\n\t":
+        return control
+    if ord(control) >= 128:
+        return "\ufffd"
+    return "\u2421" if control == "\x7f" else chr(0x2400 + ord(control))
+
+
+def loss_text(loss: float | None) -> str:
+    """A loss with two decimals; NaN and none in words that fit."""
+    if loss is None:
+        return "–"
+    return f"{loss:.2f}" if math.isfinite(loss) else "NaN"
