@@ -175,14 +175,14 @@ class Recorder:
         self._write()
 
     def _replace_provisional(self, path: Path, keep: bool) -> None:
-        older = self._provisional
-        if older == path or (older and not keep and not older.exists()):
-            older = None
-        if not keep:
-            if older is not None:
-                with suppress(OSError):
-                    older.unlink()
-            self._provisional = path
+        if keep:
+            if self._provisional == path:
+                self._provisional = None
+            return
+        if self._provisional not in (None, path):
+            with suppress(OSError):
+                self._provisional.unlink()
+        self._provisional = path
 
     def _speed(self) -> dict[str, float | None]:
         if len(self._recent) < 5:

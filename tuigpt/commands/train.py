@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -221,8 +222,11 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
         console.end(str(error))
         return FAILED
     except Exception as error:
-        recorder.close("failed", f"{type(error).__name__}: {error}")
-        raise
+        traceback.print_exc(file=open(folder / TRAINER_LOG, "a", encoding="utf-8"))
+        message = f"{type(error).__name__} at step {trainer.step:,}: {error}"
+        recorder.close("failed", message)
+        console.end(f"{message}\ndetails: {folder / TRAINER_LOG}")
+        return FAILED
     recorder.close("finished", "")
     console.end(_where(folder, trainer, "finished"))
     return 0

@@ -83,9 +83,10 @@ class GPT(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
+        wte = nn.Embedding(config.vocab_size, config.n_embd)  # what the token is
         self.transformer: Any = nn.ModuleDict(
             dict(
-                wte=nn.Embedding(config.vocab_size, config.n_embd),  # what the token is
+                wte=wte,
                 wpe=nn.Embedding(config.block_size, config.n_embd),  # where it stands
                 drop=nn.Dropout(config.dropout),
                 h=nn.ModuleList([Block(config) for _ in range(config.n_layer)]),
@@ -94,7 +95,7 @@ class GPT(nn.Module):
         )
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         # Weight tying: the matrix that reads tokens also writes them.
-        self.transformer.wte.weight = self.lm_head.weight
+        wte.weight = self.lm_head.weight
 
     def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Predict the next token at every position.
@@ -120,4 +121,4 @@ class GPT(nn.Module):
 
         if targets is None:
             return logits, None
-        return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), targets.view(-1))
+        return logits, F.cross_entropy(logits.view(-1, logits.size(-1)), targets.reshape(-1))

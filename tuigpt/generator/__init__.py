@@ -1,0 +1,1 @@
+"""The generator: one warm process with torch, owned by the app, reached through pipes."""
