@@ -1,6 +1,7 @@
 """Numbers and losses in words, the same on the command line and in the app."""
 
 import math
+from collections.abc import Sequence
 
 PLAIN_MEANINGS = (
     (0.95, 0.0, "nothing learned yet: every symbol is as likely as any other"),
@@ -14,6 +15,10 @@ PLAIN_MEANINGS = (
 """Lowest loss of each stage: as a share of ln(vocab_size), or in nats per character."""
 
 
+MEMORISING_ABOVE = 0.03
+"""How far val_loss must lie above its best, in nats, before we speak of memorising."""
+
+
 def meaning_of_loss(loss: float, vocab_size: int) -> str:
     """What a loss says about a character model's text, after the workshop's part 3.
 
@@ -25,6 +30,21 @@ def meaning_of_loss(loss: float, vocab_size: int) -> str:
         if loss >= max(share * math.log(max(2, vocab_size)), nats):
             return words
     return "so low that it may be reciting its training text"
+
+
+def gap_in_words(val: Sequence[tuple[int, float]]) -> str:
+    """Whether the model still learns or has begun to memorise, from its (step, val_loss) series."""
+    measured = [(step, loss) for step, loss in val if math.isfinite(loss)]
+    if len(measured) < 2:
+        return ""
+    best_step, best = min(measured, key=lambda point: point[1])
+    now = measured[-1][1]
+    if now - best > MEMORISING_ABOVE:
+        return (
+            f"the best was {best:.2f} at step {best_step:,}; since then +{now - best:.2f}:"
+            " it is memorising its text"
+        )
+    return "val is still at its lowest: no overfitting yet"
 
 
 def bits(nats: float) -> float:
@@ -75,6 +95,14 @@ def _picture(control: str) -> str:
     if ord(control) >= 128:
         return "\ufffd"
     return "\u2421" if control == "\x7f" else chr(0x2400 + ord(control))
+
+
+def age(seconds: float) -> str:
+    """How long ago, coarse enough not to flicker: now, 6 min, 5 h, 3 d."""
+    for size, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size:.0f} {unit}"
+    return "now"
 
 
 def loss_text(loss: float | None) -> str:

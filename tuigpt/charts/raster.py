@@ -36,8 +36,7 @@ class Canvas:
 
     def dot(self, layer: int, x: float, y: float) -> None:
         """Set one dot."""
-        if math.isfinite(x) and math.isfinite(y):
-            self._set(layer, round(x), round(y))
+        self.line(layer, x, y, x, y)
 
     def line(self, layer: int, x0: float, y0: float, x1: float, y1: float, every: int = 1) -> None:
         """Draw a straight line.
@@ -50,18 +49,22 @@ class Canvas:
             y1: Where it ends.
             every: Set only every so-manieth dot, counted from the edge of the canvas.
         """
-        clipped = self._clip(x0, y0, x1, y1)
-        if clipped is None:
-            return
-        x, y, end_x, end_y = clipped
+        right, bottom = self.dots_wide - 1, self.dots_high - 1
+        if not (0 <= x0 <= right and 0 <= x1 <= right and 0 <= y0 <= bottom and 0 <= y1 <= bottom):
+            clipped = self._clip(x0, y0, x1, y1)
+            if clipped is None:
+                return
+            x0, y0, x1, y1 = clipped
+        x, y, end_x, end_y = round(x0), round(y0), round(x1), round(y1)
         dx, dy = abs(end_x - x), -abs(end_y - y)
         step_x, step_y = (1 if end_x > x else -1), (1 if end_y > y else -1)
         steep = -dy > dx
         error = dx + dy
+        bits, width = self._layers[layer], self.width
         while True:
-            if (y if steep else x) % every == 0:
-                self._set(layer, x, y)
-            if (x, y) == (end_x, end_y):
+            if every == 1 or (y if steep else x) % every == 0:
+                bits[(y >> 2) * width + (x >> 1)] |= _DOTS[x & 1][y & 3]
+            if x == end_x and y == end_y:
                 return
             doubled = 2 * error
             if doubled >= dy:
@@ -71,9 +74,7 @@ class Canvas:
                 error += dx
                 y += step_y
 
-    def polyline(
-        self, layer: int, points: Iterable[tuple[float, float]], every: int = 1
-    ) -> None:
+    def polyline(self, layer: int, points: Iterable[tuple[float, float]], every: int = 1) -> None:
         """Join points by lines; a point that is not finite interrupts, a lone one is a dot."""
         before: tuple[float, float] | None = None
         for point in points:
@@ -96,28 +97,21 @@ class Canvas:
                     cells[position] = (chr(0x2800 + bits), index)
         return [cells[row * self.width : (row + 1) * self.width] for row in range(self.height)]
 
-    def _set(self, layer: int, x: int, y: int) -> None:
-        if 0 <= x < self.dots_wide and 0 <= y < self.dots_high:
-            self._layers[layer][y // 4 * self.width + x // 2] |= _DOTS[x % 2][y % 4]
-
-    def _clip(self, x0: float, y0: float, x1: float, y1: float) -> tuple[int, int, int, int] | None:
-        """The part of a line on the canvas, in whole dots (Liang and Barsky's method)."""
-        if not (self._layers and self.width and self.height):
+    def _clip(
+        self, x0: float, y0: float, x1: float, y1: float
+    ) -> tuple[float, float, float, float] | None:
+        """The part of a line that lies on the canvas, by Liang and Barsky's method."""
+        if not (self.width and self.height and all(map(math.isfinite, (x0, y0, x1, y1)))):
             return None
-        if not all(map(math.isfinite, (x0, y0, x1, y1))):
-            return None
-        # Far enough out to keep the slope, near enough that differences stay exact.
+        # Far enough out to keep the slope, near enough that differences do not overflow.
         x0, y0, x1, y1 = (max(-1e9, min(value, 1e9)) for value in (x0, y0, x1, y1))
         dx, dy = x1 - x0, y1 - y0
+        right, bottom = self.dots_wide - 1, self.dots_high - 1
         enter, leave = 0.0, 1.0
-        for delta, room in (
-            (-dx, x0 + 0.5),
-            (dx, self.dots_wide - 0.5 - x0),
-            (-dy, y0 + 0.5),
-            (dy, self.dots_high - 0.5 - y0),
-        ):
+        for delta, room in ((-dx, x0), (dx, right - x0), (-dy, y0), (dy, bottom - y0)):
             if delta == 0:
-                if room < 0:
+                # Half a dot outside still rounds to the dot at the edge.
+                if room < -0.5:
                     return None
             elif delta < 0:
                 enter = max(enter, room / delta)
@@ -125,9 +119,12 @@ class Canvas:
                 leave = min(leave, room / delta)
         if enter > leave:
             return None
-        xs = (x0 + enter * dx, x0 + leave * dx)
-        ys = (y0 + enter * dy, y0 + leave * dy)
-        return round(xs[0]), round(ys[0]), round(xs[1]), round(ys[1])
+        return (
+            max(0, min(x0 + enter * dx, right)),
+            max(0, min(y0 + enter * dy, bottom)),
+            max(0, min(x0 + leave * dx, right)),
+            max(0, min(y0 + leave * dy, bottom)),
+        )
 
 
 def outline(buckets: Sequence[Bucket]) -> list[tuple[float, float]]:
@@ -137,7 +134,7 @@ def outline(buckets: Sequence[Bucket]) -> list[tuple[float, float]]:
     """
     gaps = {bucket.column // 2 for bucket in buckets if bucket.is_gap}
     points: list[tuple[float, float]] = []
-    for column, first, low, high, last in buckets:
+    for column, first, low, high, last, _ in buckets:
         if column // 2 in gaps:
             points.append((column, math.nan))
         else:

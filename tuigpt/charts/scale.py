@@ -103,8 +103,8 @@ def value_axis(low: float, high: float, count: int) -> Axis:
 def step_axis(first: int, last: int, count: int) -> Axis:
     """An axis for the steps from `first` to `last` with about `count` whole ticks.
 
-    It starts at 0 unless a quarter of it would be empty, and ends on a round number at or after `last`,
-    so that a growing curve is redrawn at a new scale only now and then.
+    It starts at 0 unless a quarter of it would be empty, and ends on a round number at or after
+    `last`, so that a growing curve is redrawn at a new scale only now and then.
     """
     start = min(first, 0) if first <= max(10, last / 4) else first
     span = max(10, last - start)
@@ -122,87 +122,85 @@ def _ticks(low: float, high: float, spacing: float) -> tuple[tuple[float, str], 
 
 
 class Bucket(NamedTuple):
-    """What one column of a chart says about the points in it; all NaN where it is a gap."""
+    """The points in one column of a chart.
+
+    Attributes:
+        column: The column, from 0.
+        first: The first finite value; like the next three NaN where the curve is interrupted.
+        low: The lowest finite value.
+        high: The highest finite value.
+        last: The last finite value.
+        broken: Whether there was a NaN or an infinity among the values.
+    """
 
     column: int
     first: float
     low: float
     high: float
     last: float
+    broken: bool = False
 
     @property
     def is_gap(self) -> bool:
         """Whether the curve is interrupted here."""
         return math.isnan(self.low)
 
+    def as_gap(self) -> Bucket:
+        """The same column without values."""
+        return Bucket(self.column, math.nan, math.nan, math.nan, math.nan, self.broken)
 
-def bucketize(steps: Sequence[int], values: Sequence[float], axis: Axis, size: int) -> list[Bucket]:
+
+def bucketize(
+    steps: Sequence[int], values: Sequence[float], axis: Axis, size: int, start: int = 0
+) -> list[Bucket]:
     """Thin a series to at most one bucket a column, keeping every extreme.
-
-    A column with a NaN or an infinity in it is a gap. Where that would leave less than half of the
-    columns, only those without any finite value are, so that the curve stays to be seen.
 
     Args:
         steps: Ascending steps.
         values: One value a step.
         axis: The axis of the steps.
         size: The number of columns.
+        start: The first column wanted.
 
     Returns:
-        The columns that hold points, from left to right.
+        The columns that hold points, from left to right; gaps are those without a finite value.
     """
-    return _with_gaps(_bucketize(steps, values, axis, size, 0))
-
-
-class _Column(NamedTuple):
-    """A bucket of finite values (`None` without any) and whether others were left out."""
-
-    column: int
-    bucket: Bucket | None
-    broken: bool
-
-
-def _bucketize(
-    steps: Sequence[int], values: Sequence[float], axis: Axis, size: int, start: int
-) -> list[_Column]:
-    """The columns from column `start` on."""
-    columns = []
+    buckets = []
     width = (axis.high - axis.low) / max(1, size - 1)
     left = bisect_left(steps, axis.low + (start - 0.5) * width) if start else 0
     for column in range(start, size):
-        last_column = column == size - 1
-        right = len(steps) if last_column else bisect_left(
-            steps, axis.low + (column + 0.5) * width, left
-        )
+        right = bisect_left(steps, axis.low + (column + 0.5) * width, left)
+        if column == size - 1:
+            right = len(steps)
         if right > left:
             chunk = values[left:right]
             # The sum is finite only if every term is: one fast test for the usual case.
             finite = chunk if math.isfinite(sum(chunk)) else [v for v in chunk if math.isfinite(v)]
-            bucket = (
-                Bucket(column, finite[0], min(finite), max(finite), finite[-1]) if finite else None
-            )
-            columns.append(_Column(column, bucket, len(finite) < len(chunk)))
+            broken = len(finite) < len(chunk)
+            seen = finite or [math.nan]
+            buckets.append(Bucket(column, seen[0], min(seen), max(seen), seen[-1], broken))
         left = right
-    return columns
+    return buckets
 
 
-def _with_gaps(columns: Sequence[_Column]) -> list[Bucket]:
-    """Decide which columns are gaps."""
-    mixed_are_gaps = 2 * sum(column.broken for column in columns) <= len(columns)
-    nan = math.nan
-    return [
-        Bucket(column, nan, nan, nan, nan) if bucket is None or (broken and mixed_are_gaps)
-        else bucket
-        for column, bucket, broken in columns
-    ]
+def with_gaps(buckets: Sequence[Bucket]) -> list[Bucket]:
+    """Interrupt the curve wherever a value was not finite, so that it shows.
+
+    Where that would take more than half of what there is to see, only columns without any finite
+    value are gaps.
+    """
+    visible = [bucket.broken for bucket in buckets if not bucket.is_gap]
+    if 2 * sum(visible) > len(visible):
+        return list(buckets)
+    return [bucket.as_gap() if bucket.broken else bucket for bucket in buckets]
 
 
 class Smoother:
     """An exponential moving average whose memory grows with the run.
 
     The first value counts in full, so the average starts at the data and needs no correction for a
-    bias towards zero. The memory then grows to 3% of the values seen, up to `memory`: a short and
-    a long run look equally smooth, and the steep start of a run is not dragged behind.
+    bias towards zero. The memory then grows with the root of the number of values seen, up to
+    `memory`: noise goes early on, and yet the steep start of a run is not dragged behind.
     """
 
     def __init__(self, memory: float = 100.0) -> None:
@@ -215,27 +213,45 @@ class Smoother:
         self._count = 0
         self._average = 0.0
 
-    def __call__(self, value: float) -> float:
-        """Take the next value and return the average; a value that is not finite is skipped."""
-        if not math.isfinite(value):
-            return math.nan
-        weight = 1 / min(self._memory, 1 + 0.03 * self._count)
-        self._count += 1
-        value = max(-LARGEST_VALUE, min(value, LARGEST_VALUE))
-        self._average += weight * (value - self._average)
-        return self._average
+    def extend(self, values: Iterable[float]) -> list[float]:
+        """Take the next values and return the average after each.
+
+        A value that is not finite is skipped, and the average is NaN there.
+        """
+        averages: list[float] = []
+        append, sqrt, memory = averages.append, math.sqrt, self._memory
+        count, average = self._count, self._average
+        for value in values:
+            if not -LARGEST_VALUE <= value <= LARGEST_VALUE:
+                if not math.isfinite(value):
+                    append(math.nan)
+                    continue
+                value = math.copysign(LARGEST_VALUE, value)
+            age = 1 + sqrt(count)
+            count += 1
+            average += (value - average) / (age if age < memory else memory)
+            append(average)
+        self._count, self._average = count, average
+        return averages
 
 
 class Series:
     """The points of one curve, kept in step order and thinned on demand.
 
     Steps may come unsorted and twice, as they do in a run that was resumed: they are sorted, and
-    the later of two points at one step counts. Points appended since the last time cost what they
-    cost alone; everything before them is reused.
+    the later of two points at one step counts.
+
+    Attributes:
+        steps: The steps, ascending.
+        values: One value a step.
+        smoothed: The moving average at each step.
+        nonfinite: The points that are NaN or infinite.
+        lowest: The first point with the lowest finite value.
     """
 
     def __init__(self) -> None:
         """Start without points."""
+        self._source: Sequence[Point] = ()
         self._clear()
 
     def _clear(self) -> None:
@@ -246,7 +262,7 @@ class Series:
         self.lowest: Point | None = None
         self._points: list[Point] = []
         self._smoother = Smoother()
-        self._columns: dict[bool, tuple[Axis, int, list[_Column]]] = {}
+        self._buckets: dict[bool, tuple[Axis, int, list[Bucket]]] = {}
 
     def __len__(self) -> int:
         """The number of different steps."""
@@ -255,49 +271,64 @@ class Series:
     def replace(self, points: Sequence[Point]) -> bool:
         """Take `points` in place of those before.
 
+        Points after those already known cost only what they cost alone. The same list that has
+        grown since is the cheapest of all: it is not compared with what was known.
+
         Returns:
             Whether anything changed.
         """
-        points = list(points)
         known = len(self._points)
-        added = points[known:]
-        if points[:known] == self._points and _ascending(added, self.steps):
+        added = list(points[known:])
+        if self._extends(points) and _ascending(added, self.steps):
             self._append(added)
-            self._points = points
-            return bool(added)
-        self._clear()
-        latest = {step: value for step, value in points if abs(step) <= LARGEST_STEP}
-        self._append(sorted(latest.items()))
-        self._points = points
-        return True
+            self._points += added
+        else:
+            self._clear()
+            self._points = list(points)
+            latest = {step: value for step, value in points if abs(step) <= LARGEST_STEP}
+            self._append(sorted(latest.items()))
+            added = self._points
+        self._source = points
+        return bool(added) or known > 0 and not points
+
+    def _extends(self, points: Sequence[Point]) -> bool:
+        """Whether `points` begins with all the points known."""
+        known = len(self._points)
+        if points is self._source and len(points) >= known:
+            return not known or points[known - 1] is self._points[-1]
+        return list(points[:known]) == self._points
 
     def _append(self, points: Sequence[Point]) -> None:
         """Add points whose steps ascend from the last one."""
-        smoother, isfinite = self._smoother, math.isfinite
+        if not points:
+            return
+        values = [value for _, value in points]
         self.steps += [step for step, _ in points]
-        self.values += [value for _, value in points]
-        self.smoothed += [smoother(value) for _, value in points]
-        for point in points:
-            if not isfinite(point[1]):
-                self.nonfinite.append(point)
-            elif self.lowest is None or point[1] < self.lowest[1]:
-                self.lowest = point
+        self.values += values
+        self.smoothed += self._smoother.extend(values)
+        finite = values
+        if not math.isfinite(sum(values)):
+            self.nonfinite += [point for point in points if not math.isfinite(point[1])]
+            finite = [value for value in values if math.isfinite(value)]
+        lowest = min(finite, default=math.inf)
+        if finite and (self.lowest is None or lowest < self.lowest[1]):
+            self.lowest = points[values.index(lowest)]
 
     def buckets(self, axis: Axis, size: int, *, smooth: bool = False) -> list[Bucket]:
-        """The series, or its average if `smooth`, thinned by [bucketize][..bucketize]."""
-        old_axis, old_size, columns = self._columns.get(smooth, (None, 0, []))
+        """The series, or its average if `smooth`, thinned to `size` columns, with gaps."""
+        old_axis, old_size, buckets = self._buckets.get(smooth, (None, 0, []))
         # On the same axis only the last column, and those after it, can have got new points.
-        keep = columns[:-1] if (old_axis, old_size) == (axis, size) else []
+        keep = buckets[:-1] if (old_axis, old_size) == (axis, size) else []
         start = keep[-1].column + 1 if keep else 0
         values = self.smoothed if smooth else self.values
-        columns = keep + _bucketize(self.steps, values, axis, size, start)
-        self._columns[smooth] = (axis, size, columns)
-        return _with_gaps(columns)
+        buckets = keep + bucketize(self.steps, values, axis, size, start)
+        self._buckets[smooth] = (axis, size, buckets)
+        return with_gaps(buckets)
 
 
-def _ascending(points: Sequence[Point], before: Sequence[int]) -> bool:
+def _ascending(points: Sequence[Point], before: list[int]) -> bool:
     """Whether the steps of `points` ascend, from the last of `before`, and are not absurd."""
-    steps = [*before[-1:], *(step for step, _ in points)]
+    steps = before[-1:] + [step for step, _ in points]
     return not steps or (
         all(map(lt, steps, islice(steps, 1, None)))
         and -LARGEST_STEP <= steps[0] <= steps[-1] <= LARGEST_STEP

@@ -48,8 +48,8 @@ def start(home: Path, arguments: Sequence[str]) -> Launch:
     """
     home.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix="starting-", suffix=f"-{TRAINER_LOG}", dir=home)
-    command = [sys.executable, "-m", "tuigpt", "train", *arguments]
-    command += ["--home", str(home), "--log-file", name]
+    command = [sys.executable, "-m", "tuigpt", "train"]
+    command += ["--home", str(home), "--log-file", name, *arguments]
     try:
         process = subprocess.Popen(
             command,

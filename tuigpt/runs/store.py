@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +69,10 @@ class Run:
     @property
     def name(self) -> str:
         return self.folder.name
+
+    def refreshed(self, checkpoints: tuple[Checkpoint, ...]) -> Run:
+        """The same run with its status read again and these checkpoints."""
+        return replace(self, status=read_status(self.folder), checkpoints=checkpoints)
 
     @property
     def last(self) -> Checkpoint | None:

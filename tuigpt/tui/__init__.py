@@ -1,0 +1,1 @@
+"""The app: one workbench with three panes. It reads run folders and never imports torch."""

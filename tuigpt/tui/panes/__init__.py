@@ -1,0 +1,1 @@
+"""The three panes of the workbench, one file each."""

@@ -1,0 +1,1 @@
+"""What opens above the workbench: forms and questions."""

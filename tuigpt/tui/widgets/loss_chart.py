@@ -38,11 +38,12 @@ class Frame(NamedTuple):
     height: int
     x_axis: Axis | None = None
     y_axis: Axis | None = None
+    broken: tuple[int, ...] = ()
 
     def column(self, step: float) -> int:
         """The column of a step in the widget."""
         assert self.x_axis
-        return self.left + round(self.x_axis.position(step, 2 * self.width)) // 2
+        return self.left + math.floor(self.x_axis.position(step, 2 * self.width) + 0.5) // 2
 
     def dot(self, value: float) -> float:
         """The distance of a value from the top of the plot, in braille dots."""
@@ -191,16 +192,13 @@ class LossChart(Widget):
         self._draw_legend(grid, frame, legend)
         if not (self._train or self._val):
             self._draw_placeholder(grid, frame)
+        styles = {
+            name.removeprefix("loss-chart--"): self.get_component_rich_style(name)
+            for name in self.COMPONENT_CLASSES
+        }
+        styles[""] = self.rich_style
         return [
-            Strip(
-                (
-                    Segment(text, self.get_component_rich_style(f"loss-chart--{owner}"))
-                    if owner
-                    else Segment(text, self.rich_style)
-                    for text, owner in grid.runs(y)
-                ),
-                width,
-            )
+            Strip([Segment(text, styles[owner]) for text, owner in grid.runs(y)], width)
             for y in range(height)
         ]
 
@@ -219,7 +217,8 @@ class LossChart(Widget):
             if 2 * cell_len(name) + 12 <= frame.width and math.isfinite(value)
         ]
         y_axis = _value_axis([*raw, *train, *val], levels, 2 * frame.height // 5)
-        frame = frame._replace(x_axis=x_axis, y_axis=y_axis)
+        broken = (frame.left + b.column // 2 for b in (*train, *val) if b.broken)
+        frame = frame._replace(x_axis=x_axis, y_axis=y_axis, broken=tuple(broken))
         if y_axis is None:
             return frame
         levels = [level for level in levels if y_axis.low <= level[1] <= y_axis.high]
@@ -236,9 +235,7 @@ class LossChart(Widget):
         self._draw_marks(grid, frame, train, val)
         return frame
 
-    def _draw_levels(
-        self, grid: Grid, frame: Frame, levels: Sequence[tuple[str, float]]
-    ) -> None:
+    def _draw_levels(self, grid: Grid, frame: Frame, levels: Sequence[tuple[str, float]]) -> None:
         """Label references at their right end, else at their left, where no curve is."""
         for name, value in levels:
             label = _cells(f" {name} {_number(value)} ")
@@ -283,8 +280,8 @@ class LossChart(Widget):
             if start >= free:
                 grid.put(start, bottom + 1, label, "axis")
                 free = start + len(label) + 1
-        for step, _ in (*self._train.nonfinite, *self._val.nonfinite):
-            grid.put(frame.column(step), bottom, "×", "message")
+        for column in frame.broken:
+            grid.put(column, bottom, "×", "message")
 
     def _draw_legend(self, grid: Grid, frame: Frame, has_row: bool) -> None:
         """Say where a loss was not finite and, given a row, which mark is which curve."""
@@ -304,11 +301,12 @@ class LossChart(Widget):
 
     def _message(self) -> str:
         """Where a loss was not finite for the first time, and how many more there are."""
-        bad = sorted([*self._train.nonfinite, *self._val.nonfinite], key=itemgetter(0))
-        if not bad:
+        series = [s.nonfinite for s in (self._train, self._val) if s.nonfinite]
+        if not series:
             return ""
-        step, value = bad[0]
-        more = f" (+{len(bad) - 1})" if len(bad) > 1 else ""
+        step, value = min((points[0] for points in series), key=itemgetter(0))
+        count = sum(map(len, series))
+        more = f" (+{count - 1})" if count > 1 else ""
         return f"{'NaN' if math.isnan(value) else value} at step {step}{more}"
 
     def _legends(self) -> Iterator[list[tuple[str, str]]]:

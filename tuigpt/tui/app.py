@@ -1,0 +1,322 @@
+"""The app: the one place where its state changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import aclosing
+from pathlib import Path
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import App, ComposeResult, SystemCommand
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.reactive import reactive
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+
+from tuigpt.config import SampleConfig
+from tuigpt.generator.client import GeneratorClient
+from tuigpt.runs.control import request
+from tuigpt.runs.follow import Follower, Snapshot
+from tuigpt.runs.launch import start
+from tuigpt.runs.store import Checkpoint, Run
+from tuigpt.tui.messages import (
+    AskTrainer,
+    OpenCheckpoint,
+    ResumeRun,
+    StopWriting,
+    WatchRun,
+    Write,
+)
+from tuigpt.tui.panes.checkpoints import CheckpointsPane
+from tuigpt.tui.panes.generate import GeneratePane
+from tuigpt.tui.panes.training import TrainingPane
+from tuigpt.tui.screens.confirm import Confirm
+from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.widgets.pane_tabs import PaneTabs
+from tuigpt.tui.widgets.run_status import RunStatusLine
+
+LOOK_EVERY = 0.25
+"""Seconds between two looks at the run folders."""
+
+_GO = Binding.Group("panes", compact=True)
+
+PANES = {"generate": "Generate", "training": "Training", "checkpoints": "Checkpoints"}
+
+FIRST_FOCUS = {"generate": "#prompt", "training": "#training", "checkpoints": "#list"}
+
+
+class TuigptApp(App[None]):
+    """Watches the runs of one home, and owns the generator process."""
+
+    TITLE = "tuigpt"
+    CSS_PATH = "app.tcss"
+    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (60, "-narrow"), (140, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-too-short"), (16, "-short"), (24, "-tall")]
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+g", "show_pane('generate')", "generate", id="app.generate", group=_GO,
+                tooltip="Go to the prompt"),
+        Binding("ctrl+t", "show_pane('training')", "training", id="app.training", group=_GO,
+                tooltip="Go to the loss chart and the samples"),
+        Binding("ctrl+o", "show_pane('checkpoints')", "checkpoints", id="app.checkpoints", group=_GO,
+                tooltip="Go to the list of runs and checkpoints"),
+        Binding("ctrl+n", "new_run", "new run", id="app.new-run", tooltip="Train a new model"),
+        Binding("ctrl+p", "command_palette", "commands", id="app.commands", priority=True,
+                tooltip="Search everything that can be done"),
+        Binding("f1", "toggle_help", "help", id="app.help", show=False,
+                tooltip="Explain the pane that has the focus, and all its keys"),
+        Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True,
+                tooltip="Leave; a training run may go on without the app"),
+    ]  # fmt: skip
+
+    pane: reactive[str] = reactive("training", init=False)
+    """The pane that has the focus, and in a narrow terminal the one that shows."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self._follower = Follower(home)
+        self._home = home
+        self._watch: str | None = None
+        self._watched: Run | None = None
+        self._runs: tuple[Run, ...] = ()
+        self._generator = GeneratorClient()
+
+    def compose(self) -> ComposeResult:
+        yield RunStatusLine(id="run-status")
+        yield PaneTabs(PANES)
+        with Horizontal(id="workbench"):
+            yield CheckpointsPane(id="checkpoints")
+            yield GeneratePane(id="generate")
+            yield TrainingPane(id="training")
+        yield Static("tuigpt needs 60 columns\nand 16 rows", id="too-small", markup=False)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        self.watch_pane(self.pane)
+        self._follow_runs()
+
+    async def on_unmount(self) -> None:
+        await self._generator.close()
+
+    # --- what the run folders tell ---
+
+    @work(group="follow", exit_on_error=True)
+    async def _follow_runs(self) -> None:
+        first = True
+        while True:
+            snapshot = await asyncio.to_thread(self._follower.look, self._watch)
+            self._show(snapshot)
+            if first:
+                first = False
+                self.action_show_pane("generate" if self._checkpoint else "training")
+            await asyncio.sleep(LOOK_EVERY)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        self._runs, self._watched = snapshot.runs, snapshot.watched
+        run = snapshot.watched
+        base = self.screen_stack[0]
+        status = base.query_one(RunStatusLine)
+        status.run_name = run.name if run else ""
+        status.status = run.status if run else None
+        self._keep_open()
+        base.query_one(TrainingPane).show(run, snapshot.history, snapshot.grown)
+        base.query_one(CheckpointsPane).show(snapshot.runs, self._checkpoint)
+
+    @property
+    def _generate_pane(self) -> GeneratePane:
+        return self.screen_stack[0].query_one(GeneratePane)
+
+    @property
+    def _checkpoint(self) -> Checkpoint | None:
+        return self._generate_pane.checkpoint
+
+    def _keep_open(self) -> None:
+        """Have a checkpoint open whenever there is one, though files come and go.
+
+        A run keeps the best so far only until a better one: then that better one opens instead.
+        """
+        opened = self._checkpoint
+        present = {c.path: c for run in self._runs for c in run.checkpoints}
+        if opened is None:
+            candidates = [self._watched, *self._runs]
+        elif opened.path in present:
+            return
+        else:
+            candidates = [run for run in self._runs if run.name == opened.run]
+        best = next((run.best or run.last for run in candidates if run and run.last), None)
+        if best is not None or opened is not None:
+            self._open(best)
+
+    def _open(self, checkpoint: Checkpoint | None) -> None:
+        self._generate_pane.checkpoint = checkpoint
+        if checkpoint is not None:
+            self._warm_up()
+
+    @work(group="warm-up", exclusive=True)
+    async def _warm_up(self) -> None:
+        await self._generator.warm_up()
+
+    # --- panes ---
+
+    def watch_pane(self, pane: str) -> None:
+        base = self.screen_stack[0]
+        for name in PANES:
+            base.query_one(f"#{name}").set_class(name == pane, "-active")
+        base.query_one(PaneTabs).active = pane
+
+    def action_show_pane(self, pane: str) -> None:
+        """Bring a pane into view and the focus into it."""
+        self.pane = pane
+        self.screen_stack[0].query_one(FIRST_FOCUS[pane]).focus()
+
+    @on(PaneTabs.Chosen)
+    def _pane_chosen(self, event: PaneTabs.Chosen) -> None:
+        self.action_show_pane(event.pane)
+
+    def on_descendant_focus(self) -> None:
+        """The pane that the focus moved into, by tab or mouse, is the active one."""
+        focused = self.focused
+        while focused is not None and focused.id not in PANES:
+            focused = focused.parent  # type: ignore[assignment]
+        if focused is not None and focused.id is not None:
+            self.pane = focused.id
+
+    def action_toggle_help(self) -> None:
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    # --- training ---
+
+    @work
+    async def action_new_run(self) -> None:
+        """Ask for settings, start a trainer, and watch it."""
+        if isinstance(self.screen, NewRun):
+            return
+        name = await self.push_screen_wait(NewRun(self._home))
+        if name is not None:
+            self._watch = name
+            self.action_show_pane("training")
+
+    @on(WatchRun)
+    def _watch_run(self, event: WatchRun) -> None:
+        self._watch = event.name
+        self.action_show_pane("training")
+
+    @on(AskTrainer)
+    def _ask_trainer(self, event: AskTrainer) -> None:
+        if self._watched is None:
+            return
+        said = {
+            "stop": "finishing the step and saving …",
+            "pause": "pausing after this step …",
+            "resume": "going on",
+            "sample": "a sample comes after this step",
+            "checkpoint": "saving after this step",
+        }
+        try:
+            request(self._watched.folder, event.action)
+        except OSError as error:
+            self.notify(f"cannot ask the trainer: {error}", severity="error", markup=False)
+            return
+        self.notify(said[event.action], timeout=2)
+
+    @on(ResumeRun)
+    def _resume_run(self, event: ResumeRun) -> None:
+        if self._watched is not None:
+            self._resume(self._watched.name)
+
+    @work(group="resume", exclusive=True)
+    async def _resume(self, name: str) -> None:
+        self._watch = name
+        self.notify("starting the trainer …", timeout=3)
+        launch = start(self._home, ["--resume", name])
+        while launch.log.exists():
+            refusal = launch.refusal()
+            if refusal is not None:
+                self.notify(refusal, severity="error", timeout=10, markup=False)
+                return
+            await asyncio.sleep(LOOK_EVERY)
+
+    # --- generating ---
+
+    @on(OpenCheckpoint)
+    def _open_checkpoint(self, event: OpenCheckpoint) -> None:
+        self._open(event.checkpoint)
+        self.action_show_pane("generate")
+
+    @on(Write)
+    def _begin_writing(self, event: Write) -> None:
+        if self._checkpoint is None:
+            self.notify("no model is open yet: train one with ctrl+n", severity="warning")
+            return
+        self._generate_pane.begin(event.config)
+        self._write(self._checkpoint, event.prompt, event.config)
+
+    @work(group="write", exclusive=True)
+    async def _write(self, checkpoint: Checkpoint, prompt: str, config: SampleConfig) -> None:
+        pane = self._generate_pane
+        async with aclosing(self._generator.generate(checkpoint.path, prompt, config)) as reports:
+            async for report in reports:
+                pane.report(report)
+
+    @on(StopWriting)
+    def _stop_writing(self) -> None:
+        self.workers.cancel_group(self, "write")
+        self._generate_pane.stopped()
+
+    # --- leaving ---
+
+    @work
+    async def action_quit(self) -> None:  # type: ignore[override]
+        """Leave at once, or ask first what becomes of runs that are at work."""
+        at_work = [run for run in self._runs if run.status.alive]
+        if not at_work or isinstance(self.screen, Confirm):
+            self.exit()
+            return
+        names = ", ".join(run.name for run in at_work)
+        answer = await self.push_screen_wait(
+            Confirm(
+                f"{names} is still training.",
+                [
+                    ("keep", "Leave it training, quit"),
+                    ("stop", "Stop and save it, quit"),
+                    ("cancel", "Stay"),
+                ],
+            )
+        )
+        if answer == "stop":
+            for run in at_work:
+                request(run.folder, "stop")
+        if answer in ("keep", "stop"):
+            self.exit()
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every action, named `area: verb`."""
+        yield SystemCommand("train: new run", "Train a new model", self.action_new_run)
+        training = self._training_commands()
+        yield from training
+        for name, title in PANES.items():
+            yield SystemCommand(
+                f"view: {title.lower()}", f"Go to the {title.lower()} pane",
+                lambda pane=name: self.action_show_pane(pane),
+            )  # fmt: skip
+        pane = self._generate_pane
+        yield SystemCommand("generate: copy text", "Copy the newest text", pane.action_copy)
+        if pane.writing:
+            yield SystemCommand("generate: stop", "Stop writing", pane.action_stop)
+        yield SystemCommand("view: help", "Explain this pane and its keys", self.action_toggle_help)
+        yield SystemCommand("view: theme", "Change the colours", self.action_change_theme)
+        yield SystemCommand("app: quit", "Leave tuigpt", self.action_quit)
+
+    def _training_commands(self) -> Iterable[SystemCommand]:
+        pane = self.screen_stack[0].query_one(TrainingPane)
+        for binding in TrainingPane.BINDINGS:
+            assert isinstance(binding, Binding)
+            if pane.check_action(binding.action, ()):
+                action = getattr(pane, f"action_{binding.action}")
+                yield SystemCommand(f"train: {binding.description}", binding.tooltip, action)

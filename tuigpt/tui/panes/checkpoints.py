@@ -1,0 +1,148 @@
+"""The checkpoints pane: every run and every checkpoint, from their headers."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Resize
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from tuigpt.runs.store import Checkpoint, Run
+from tuigpt.tui.messages import OpenCheckpoint, WatchRun
+from tuigpt.wording import age, file_size, loss_text, short_count
+
+EMPTY = "No checkpoints yet. Every run saves its own; press ctrl+n to start one."
+
+WIDE = 60
+"""Columns from which on a row has room for the less important facts."""
+
+Row = Run | Checkpoint
+
+
+class CheckpointsPane(Vertical):
+    """A list: a row for each run, and below it one for each of its checkpoints, newest first."""
+
+    BINDING_GROUP_TITLE = "Checkpoints"
+    HELP = """\
+### Checkpoints
+
+A checkpoint is the model as it was at one step. **enter** opens it in the generate pane; on a run's
+own row it shows that run's training. ★ is the lowest validation loss of its run: usually the best
+writer. ▸ is the one that is open.
+"""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "open", id="checkpoints.open",
+                tooltip="Generate from this checkpoint, or watch this run"),
+    ]  # fmt: skip
+
+    def compose(self) -> ComposeResult:
+        yield OptionList(id="list", compact=True, markup=False)
+        yield Static(EMPTY, id="total", markup=False)
+
+    def on_mount(self) -> None:
+        self.border_title = "Checkpoints"
+        self._rows: dict[str, Row] = {}
+        self._shown: dict[str, Content] = {}
+        self._open: Checkpoint | None = None
+        self._list.display = False
+
+    @property
+    def _list(self) -> OptionList:
+        return self.query_one("#list", OptionList)
+
+    def show(self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None) -> None:
+        """List these runs. The cursor stays on its row, wherever that moves to."""
+        rows: dict[str, Row] = {}
+        for run in runs:
+            rows[f"run {run.name}"] = run
+            rows |= {str(c.path): c for c in reversed(run.checkpoints)}
+        self._rows, self._open = rows, open_checkpoint
+        self._draw()
+        checkpoints = [row for row in rows.values() if isinstance(row, Checkpoint)]
+        number, size = len(checkpoints), file_size(sum(c.size for c in checkpoints))
+        total = f"{number:,} checkpoint{'s' if number != 1 else ''} · {size}"
+        words = total if checkpoints else ("No checkpoint has been saved yet." if rows else EMPTY)
+        if self.query_one("#total", Static).content != words:
+            self.query_one("#total", Static).update(words)
+            self._list.display = bool(rows)
+
+    def on_resize(self, event: Resize) -> None:
+        self._draw()
+
+    def _draw(self) -> None:
+        width = max(20, self.content_size.width - 3)  # beside the cursor's margin and scroll bar
+        best = {run.name: run.best for run in self._rows.values() if isinstance(run, Run)}
+        shown = {
+            key: _run_line(row, width)
+            if isinstance(row, Run)
+            else _line(row, width, best.get(row.run) == row, _same(row, self._open))
+            for key, row in self._rows.items()
+        }
+        before, self._shown = self._shown, shown
+        if list(before) != list(shown):
+            self._refill()
+            return
+        for key, line in shown.items():
+            if line != before[key]:
+                self._list.replace_option_prompt(key, line)
+
+    def _refill(self) -> None:
+        options, offset = self._list, self._list.scroll_offset
+        cursor = options.highlighted_option
+        options.clear_options()
+        options.add_options(Option(line, id=key) for key, line in self._shown.items())
+        keys = list(self._shown)
+        at = keys.index(str(cursor.id)) if cursor and cursor.id in self._shown else 0
+        options.highlighted = at if keys else None
+        options.scroll_to(offset.x, offset.y, animate=False)
+
+    @on(OptionList.OptionSelected)
+    def _choose(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        row = self._rows.get(str(event.option.id))
+        if isinstance(row, Run):
+            self.post_message(WatchRun(row.name))
+        elif row is not None and row.problem:
+            self.notify(
+                f"{row.path.name} cannot be opened: {row.problem}", severity="error", markup=False
+            )
+        elif row is not None:
+            self.post_message(OpenCheckpoint(row))
+
+    def action_choose(self) -> None:
+        self._list.action_select()
+
+
+def _same(one: Checkpoint, other: Checkpoint | None) -> bool:
+    return other is not None and one.path == other.path
+
+
+def _run_line(run: Run, width: int) -> Content:
+    state = run.status.state
+    name = Content(run.name).truncate(width - len(state) - 1, ellipsis=True)
+    gap = " " * (width - name.cell_length - len(state))
+    return Content.assemble((name.plain, "bold"), gap, (state, "$foreground-muted"))
+
+
+def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Content:
+    start = f"{'▸' if is_open else ' '} {checkpoint.step:>9,}"
+    if checkpoint.problem:
+        line = Content.assemble(start, "  ", (checkpoint.problem, "$text-error"))
+        return line.truncate(width, ellipsis=True)
+    val = f"  {loss_text(checkpoint.val_loss):>5} "
+    facts = f" {file_size(checkpoint.size):>7} {age(time.time() - checkpoint.modified):>7}"
+    if width >= WIDE:
+        facts = (
+            f"  train {loss_text(checkpoint.train_loss):>5}  {short_count(checkpoint.n_params):>5}"
+            f" parameters {facts}"
+        )
+    star = ("★", "$text-success") if best else " "
+    return Content.assemble(start, val, star, (facts, "$foreground-muted"))

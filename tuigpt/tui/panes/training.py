@@ -1,0 +1,154 @@
+"""The training pane: the curve, what it means, and what the model writes as it learns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.reactive import reactive
+from textual.widgets import Static
+
+from tuigpt.runs.log import History
+from tuigpt.runs.status import RunStatus
+from tuigpt.runs.store import Run
+from tuigpt.tui.messages import AskTrainer, ResumeRun
+from tuigpt.tui.widgets.loss_chart import LossChart
+from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.wording import bits, gap_in_words, meaning_of_loss
+
+NO_RUN = "No run yet. Press ctrl+n to train a model on Shakespeare, or on your own text."
+
+_WAITING = {
+    "preparing": "Reading the text and building the model …",
+    "training": "Waiting for the first step …",
+    "evaluating": "Measuring the untrained model …",
+}
+
+
+class TrainingPane(Vertical, can_focus=True):
+    """Shows one run. Its keys ask that run's trainer for things."""
+
+    BINDING_GROUP_TITLE = "Training"
+    HELP = """\
+### Training
+
+The line falls as the model learns: **train** is the loss on the text it studies, **val** the loss
+on text it never sees. ★ marks the lowest val: the best checkpoint. When val rises while train still
+falls, the model has begun to memorise.
+
+A trainer goes on when you close the app. `s` saves and stops it, `r` goes on later.
+"""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "pause", "pause", id="train.pause",
+                tooltip="Hold the training, keeping it in memory; again to go on"),
+        Binding("s", "stop", "stop & save", id="train.stop",
+                tooltip="Finish the step, save a checkpoint and end the trainer"),
+        Binding("g", "sample", "sample now", id="train.sample",
+                tooltip="Let the model write a sample now"),
+        Binding("k", "checkpoint", "checkpoint", id="train.checkpoint",
+                tooltip="Save a checkpoint now and go on training"),
+        Binding("r", "resume_run", "resume", id="train.resume",
+                tooltip="Go on with this run where it was stopped"),
+    ]  # fmt: skip
+
+    status: reactive[RunStatus | None] = reactive(None, bindings=True)
+
+    def compose(self) -> ComposeResult:
+        chart = LossChart(id="chart")
+        chart.placeholder = NO_RUN
+        yield chart
+        yield Static(id="meaning", markup=False)
+        yield Transcript(id="samples")
+
+    def on_mount(self) -> None:
+        self.border_title = "Training"
+        self._shown_run = ""
+        self._samples_shown = 0
+
+    def show(self, run: Run | None, history: History, grown: bool) -> None:
+        """Show a run as it is now.
+
+        Args:
+            grown: whether the history has changed since it was last shown.
+        """
+        self.status = run.status if run else None
+        self.query_one("#chart", LossChart).placeholder = _placeholder(run)
+        if not grown:
+            return
+        self.border_title = Content(f"Training · {run.name}" if run else "Training")
+        vocab_size = run.record["model"]["vocab_size"] if run else 0
+        references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
+        self.query_one("#chart", LossChart).show(history.train, history.val, references)
+        self.query_one("#meaning", Static).update(_words(history, vocab_size))
+        self._show_samples(run.name if run else "", history.samples)
+
+    def _show_samples(self, run_name: str, samples: list[dict[str, Any]]) -> None:
+        transcript = self.query_one("#samples", Transcript)
+        if run_name != self._shown_run or len(samples) < self._samples_shown:
+            transcript.clear()
+            self._shown_run, self._samples_shown = run_name, 0
+        for sample in samples[self._samples_shown :]:
+            transcript.start_entry()
+            transcript.append(f"step {sample['step']:,}\n", "note")
+            transcript.append(str(sample.get("prompt", "")), "prompt")
+            transcript.append(str(sample.get("text", "")))
+        self._samples_shown = len(samples)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only what the run can do now is in the footer."""
+        alive = self.status is not None and self.status.alive
+        match action:
+            case "pause" | "stop" | "sample" | "checkpoint":
+                return alive
+            case "resume_run":
+                return self.status is not None and self.status.state in (
+                    "stopped", "lost", "failed"
+                )  # fmt: skip
+        return True
+
+    def action_pause(self) -> None:
+        paused = self.status is not None and self.status.state == "paused"
+        self.post_message(AskTrainer("resume" if paused else "pause"))
+
+    def action_stop(self) -> None:
+        self.post_message(AskTrainer("stop"))
+
+    def action_sample(self) -> None:
+        self.post_message(AskTrainer("sample"))
+
+    def action_checkpoint(self) -> None:
+        self.post_message(AskTrainer("checkpoint"))
+
+    def action_resume_run(self) -> None:
+        self.post_message(ResumeRun())
+
+
+def _placeholder(run: Run | None) -> str:
+    if run is None:
+        return NO_RUN
+    if run.status.state in ("failed", "lost"):
+        return f"This run {run.status.state}: {run.status.message}"
+    return _WAITING.get(run.status.state, "")
+
+
+def _words(history: History, vocab_size: int) -> Content:
+    """The newest val loss, what it means, and how it stands to the best."""
+    if not history.val:
+        return Content("")
+    _, val_loss = history.val[-1]
+    if not math.isfinite(val_loss):
+        return Content("the validation loss is not a number: the model has diverged")
+    return Content.assemble(
+        (
+            f"val {val_loss:.3f} nats = {bits(val_loss):.2f} bits per character\n",
+            "$foreground-muted",
+        ),
+        (meaning_of_loss(val_loss, vocab_size), "bold"),
+        "\n",
+        gap_in_words(history.val),
+    )

@@ -1,0 +1,46 @@
+"""A question with a few answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Button, Label
+
+
+class Confirm(ModalScreen[str | None]):
+    """Asks; dismisses with the answer's name, or None when the user went back."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", tooltip="Do nothing", id="confirm.back"),
+        Binding("up", "app.focus_previous", "up", show=False, tooltip="The answer above"),
+        Binding("down", "app.focus_next", "down", show=False, tooltip="The answer below"),
+    ]
+
+    def __init__(self, question: str, answers: Sequence[tuple[str, str]]) -> None:
+        """
+        Args:
+            answers: name and label of each; the first has the focus.
+        """
+        super().__init__()
+        self._question = question
+        self._answers = answers
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="dialog"):
+            yield Label(self._question, markup=False)
+            for name, label in self._answers:
+                yield Button(label, id=name, compact=True)
+
+    @on(Button.Pressed)
+    def _answered(self, event: Button.Pressed) -> None:
+        event.stop()
+        self.dismiss(event.button.id)
+
+    def action_back(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,194 @@
+"""The form that starts a run."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Grid, Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tuigpt.config import (
+    DEFAULT_PRESET,
+    PRESETS,
+    ConfigError,
+    GPTConfig,
+    TrainConfig,
+    UserError,
+    help_of,
+    parse_field,
+)
+from tuigpt.runs.launch import Launch, start
+from tuigpt.runs.store import RUN_FILE, free_name, new_run_folder
+from tuigpt.wording import short_count
+
+BUILT_IN_TEXT = "shakespeare"
+
+MODEL_FIELDS = ("block_size", "dropout")
+TRAIN_FIELDS = ("max_steps", "batch_size", "learning_rate", "seed")
+
+FIELDS = {
+    "text": (BUILT_IN_TEXT, "shakespeare, which is built in, or the path of a UTF-8 text file"),
+    "name": ("", "what the run is called; left empty, a name is made up"),
+    **{
+        name: (f"{config.__dataclass_fields__[name].default:g}", help_of(config, name))
+        for config, names in ((TrainConfig, TRAIN_FIELDS), (GPTConfig, MODEL_FIELDS))
+        for name in names
+    },
+}
+"""Default and explanation of each field of the form, in order."""
+
+POLL = 0.1
+"""Seconds between two looks whether the trainer has made its run folder."""
+
+
+class NewRun(ModalScreen[str | None]):
+    """Asks what to train, starts it, and dismisses with the run's name once it is under way.
+
+    What cannot work is said beside its field before anything starts; what only the trainer can
+    find out (a text that is too short, say) is said here as well, and the form stays.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", tooltip="Start nothing", id="new-run.back"),
+        Binding("ctrl+s", "start", "start training", id="new-run.start",
+                tooltip="Start a trainer with these settings"),
+    ]  # fmt: skip
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self._home = home
+        self._launch: Launch | None = None
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="form"):
+            yield OptionList(
+                *(Option(_preset_label(name), id=name) for name in PRESETS),
+                id="preset", compact=True, markup=False,
+            )  # fmt: skip
+            with Grid(id="fields"):
+                for name, (default, explanation) in FIELDS.items():
+                    yield Label(name.replace("_", " "), classes="label")
+                    yield Input(default, id=name, compact=True, tooltip=explanation)
+            yield Static(id="hint", markup=False)
+            yield Static(id="verdict", markup=False)
+            with Horizontal(id="buttons"):
+                yield Button("Start training", id="start", variant="primary", compact=True)
+                yield Button("Back", id="back", compact=True)
+
+    def on_mount(self) -> None:
+        form = self.query_one("#form")
+        form.border_title = "New run"
+        form.border_subtitle = "enter start · tab next field · esc back"
+        preset = self.query_one("#preset", OptionList)
+        preset.highlighted = list(PRESETS).index(DEFAULT_PRESET)
+        preset.focus()
+
+    def on_descendant_focus(self) -> None:
+        """Explain the field that the focus is in."""
+        focused = self.focused
+        explanation = FIELDS.get(focused.id or "", ("", ""))[1] if focused else ""
+        if focused is not None and focused.id == "preset":
+            explanation = "the size of the model: a bigger one learns more, and takes longer"
+        self.query_one("#hint", Static).update(explanation)
+
+    @on(Input.Changed)
+    @on(OptionList.OptionHighlighted)
+    def _judge(self) -> None:
+        """Say what these settings make, or what is wrong with them and where."""
+        self.query(Input).remove_class("wrong")
+        try:
+            model, _ = self._settings()
+        except ConfigError as error:
+            self._complain(error)
+            return
+        self._say(f"about {short_count(model.n_params)} parameters")
+
+    def _settings(self) -> tuple[GPTConfig, dict[str, str]]:
+        """The model as configured (its vocabulary is the text's to decide), and the flags.
+
+        Raises:
+            ConfigError: a field's value cannot work.
+        """
+        typed = {name: self._value(name) for name in (*TRAIN_FIELDS, *MODEL_FIELDS)}
+        train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
+        model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
+        TrainConfig(**train)
+        preset = self._preset()
+        return GPTConfig(**{**PRESETS[preset], **model}), typed | {"preset": preset}
+
+    def _preset(self) -> str:
+        option = self.query_one("#preset", OptionList).highlighted_option
+        return str(option.id) if option else DEFAULT_PRESET
+
+    def _value(self, name: str) -> str:
+        return self.query_one(f"#{name}", Input).value.strip()
+
+    def _complain(self, error: UserError) -> None:
+        if isinstance(error, ConfigError):
+            self.query(f"Input#{error.field}").add_class("wrong")
+        self._say(str(error), wrong=True)
+
+    def _say(self, text: str, wrong: bool = False) -> None:
+        verdict = self.query_one("#verdict", Static)
+        verdict.set_class(wrong, "wrong")
+        verdict.update(Content(text))
+
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    @on(Button.Pressed, "#start")
+    def action_start(self) -> None:
+        """Check everything that can be checked here, then start the trainer and wait for it."""
+        if self._launch is not None:
+            return
+        source = self._value("text") or BUILT_IN_TEXT
+        try:
+            _, flags = self._settings()
+            stem = source if source == BUILT_IN_TEXT else Path(source).stem
+            name = self._value("name") or free_name(self._home, f"{stem}-{flags['preset']}")
+            folder = new_run_folder(self._home, name)
+        except UserError as error:
+            self._complain(error)
+            return
+        arguments = [f"--{n.replace('_', '-')}={value}" for n, value in flags.items()]
+        try:
+            self._launch = start(self._home, [*arguments, f"--name={name}", "--", source])
+        except OSError as error:
+            self._say(f"cannot start the trainer: {error}", wrong=True)
+            return
+        self._say("reading the text and building the model …")
+        self._wait_for(self._launch, folder)
+
+    @work(exclusive=True, group="launch")
+    async def _wait_for(self, launch: Launch, folder: Path) -> None:
+        while not (folder / RUN_FILE).exists():
+            refusal = launch.refusal()
+            if refusal is not None:
+                self._launch = None
+                self._say(refusal, wrong=True)
+                return
+            await asyncio.sleep(POLL)
+        self.dismiss(folder.name)
+
+    @on(Button.Pressed, "#back")
+    def action_back(self) -> None:
+        """Leave; a trainer that was just started and has no run folder yet is ended."""
+        if self._launch is not None:
+            self._launch.process.terminate()
+        self.dismiss(None)
+
+
+def _preset_label(name: str) -> str:
+    sizes = PRESETS[name]
+    count = short_count(GPTConfig(**sizes).n_params)
+    return (
+        f"{name:<7}{sizes['n_layer']} layers · {sizes['n_head']} heads · {sizes['n_embd']} wide"
+        f" · {count} parameters"
+    )
