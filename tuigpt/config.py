@@ -155,18 +155,23 @@ class SampleConfig:
 
     Raises:
         ConfigError: a temperature that is negative or no number, a top_k that is negative or
-            fractional, a length or seed below 0.
+            fractional, a top_p or min_p outside its range, a length or seed below 0.
     """
 
     max_new_tokens: int = _option(200, "how many tokens to write")
     temperature: float = _option(0.8, "0 = always the likeliest, 1 = as learned, more = wilder")
     top_k: int = _option(40, "only the k likeliest tokens may be drawn, 0 = all")
+    top_p: float = _option(1.0, "only the likeliest that add up to this share, 1 = all")
+    min_p: float = _option(0.0, "only those at least this share as likely as the first, 0 = all")
     seed: int = _option(42, "the same seed writes the same text again")
 
     def __post_init__(self) -> None:
         _require_whole(self, dict(max_new_tokens=0, top_k=0, seed=0))
         heat = self.temperature
         _require(_finite(heat) and heat >= 0, "temperature", heat, "a number, 0 or more")
+        share, least = self.top_p, self.min_p
+        _require(_finite(share) and 0 < share <= 1, "top_p", share, "above 0 and at most 1")
+        _require(_finite(least) and 0 <= least <= 1, "min_p", least, "from 0 to 1")
         _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
 

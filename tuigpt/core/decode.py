@@ -1,15 +1,34 @@
-"""Streaming generation: one token after another from a prompt."""
+"""Streaming generation: the workshop's own text, faster.
 
-from collections.abc import Iterator
+`plain` is the workshop's loop and the reference: whatever else writes here must give its ids. A
+`Writer` computes the same logits with a cache and rounds a little differently, so that in very
+rare cases another token could win. It notices when a draw is that close, and lets `plain`'s own
+computation decide it. The draw is always made on the CPU from a CPU generator, and so is such a
+decision: a laptop and a GPU write the same text.
+
+Past the edge of the context the workshop's window slides. Learned positions then make the cache
+worthless, and each token costs one pass over the window. `window="rolling"` is for endless text:
+when the window is full its newest half is kept and read again, so the cost stays flat. It is not
+the reference text, and not drawn as carefully.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from tuigpt.config import SampleConfig
+from tuigpt.config import SampleConfig, UserError
+from tuigpt.core.cached import CachedGPT
 from tuigpt.core.model import GPT
-from tuigpt.core.sampler import sample
+from tuigpt.core.sampler import draw_noise, next_token_probs, pick, pick_surely
 from tuigpt.core.tokenizer import CharTokenizer
+
+Window = Literal["sliding", "rolling"]
 
 
 @dataclass(frozen=True)
@@ -35,31 +54,205 @@ def read_prompt(prompt: str, tokenizer: CharTokenizer) -> Prompt:
     return Prompt(kept, dropped, torch.from_numpy(tokenizer.encode(kept)))
 
 
+def plain(model: GPT, prompt_ids: Tensor, config: SampleConfig) -> Iterator[int]:
+    """The reference: the workshop's loop, which re-feeds the window for every token.
+
+    It crops the ids to the last `block_size`, runs the whole model on them, and draws from the
+    last position with `torch.multinomial`, as after `torch.manual_seed(config.seed)`.
+
+    Args:
+        model: float32 on the CPU, in eval mode.
+        prompt_ids: (T,) int64 with T at least 1.
+    """
+    generator = torch.Generator().manual_seed(config.seed)
+    ids = prompt_ids
+    for _ in range(config.max_new_tokens):
+        with torch.inference_mode():
+            logits = _plain_logits(model, ids[-model.config.block_size :])
+            if config.temperature:
+                probs = next_token_probs(logits, config)
+                token = int(torch.multinomial(probs, 1, generator=generator))
+            else:
+                token = int(logits.argmax())
+            ids = torch.cat((ids, ids.new_tensor([token])))
+        yield token
+
+
 def generate(model: GPT, prompt_ids: Tensor, config: SampleConfig) -> Iterator[int]:
     """Yield new tokens one by one, each as soon as it is drawn.
 
-    The text is the workshop's own: for each token the ids are cropped to the last `block_size`,
-    the model runs on them, and the draw is made on the CPU from a generator seeded with
-    `config.seed`. Training mode is restored at the end.
-
     Args:
-        prompt_ids: (T,) int64 with T at least 1, on any device.
+        model: on any device, in any mode; it is left as it was.
+        prompt_ids: (T,) int64 with T at least 1.
 
     Raises:
-        UserError: the weights are broken (see `sample`).
+        UserError: the weights are broken.
     """
-    device = model.lm_head.weight.device
-    generator = torch.Generator().manual_seed(config.seed)
-    block_size = model.config.block_size
-    ids = prompt_ids.to(device)[-block_size:]
-    was_training = model.training
-    model.eval()
-    try:
-        for _ in range(config.max_new_tokens):
-            with torch.inference_mode():
-                logits = model(ids[None])[0][0, -1]  # (vocab_size,)
-                token = sample(logits.float().cpu(), config, generator)
-                ids = torch.cat((ids, ids.new_tensor([token])))[-block_size:]
-            yield token
-    finally:
-        model.train(was_training)
+    for tokens in Writer(model, prompt_ids, config):
+        yield tokens[0]
+
+
+class Writer:
+    """Writes one or more texts after a prompt: an iterator of one token for each.
+
+    Sample number i draws from the seed `config.seed + i`, so each can be written again alone.
+    Every token has its own draw, number t of its seed for token t, whether it is needed or not:
+    a text continued from any place goes on as it would have.
+
+    Attributes:
+        config: how to draw; it may be replaced between two tokens. The seed and the length are
+            taken at the beginning.
+        changes: number of tokens that were there when `config` was replaced, and by what.
+        written: how many tokens each text has after the prompt.
+        logits: what the newest tokens were drawn from, (samples, vocab_size) float32 on the CPU,
+            or None before the first.
+        decided_plainly: how many draws were too close and left to the plain computation.
+    """
+
+    def __init__(
+        self,
+        model: GPT,
+        prompt_ids: Tensor,
+        config: SampleConfig,
+        *,
+        samples: int = 1,
+        window: Window = "sliding",
+        given: Sequence[int] = (),
+    ) -> None:
+        """Prepare; the model is first run for the first token.
+
+        Args:
+            model: on any device; in any mode, it is left in it.
+            prompt_ids: (T,) int64 with T at least 1, on any device.
+            samples: number of texts.
+            given: tokens that already stand after the prompt, as if they had been drawn; they
+                count towards `config.max_new_tokens`.
+        """
+        self.changes: list[tuple[int, SampleConfig]] = []
+        self.written = len(given)
+        self.logits: Tensor | None = None
+        self.decided_plainly = 0
+        self._config = config
+        self._length = config.max_new_tokens
+        self._model = model
+        self._referee: GPT | None = None
+        self._rolling = window == "rolling"
+        self._block_size = model.config.block_size
+        self._device = model.lm_head.weight.device
+        self._cached = CachedGPT(model, samples)
+        self._generators = [
+            torch.Generator().manual_seed((config.seed + i) % 2**63) for i in range(samples)
+        ]
+        self._noise = torch.empty(samples, model.config.vocab_size)
+        for _ in given:
+            self._draw_noise()
+        ids = torch.cat((prompt_ids.cpu(), torch.tensor(given, dtype=torch.int64)))
+        self._window = torch.zeros(samples, self._block_size, dtype=torch.int64)
+        self._filled = min(len(ids), self._block_size)
+        self._window[:, : self._filled] = ids[-self._block_size :]
+        self._fresh: Tensor | None = None  # the newest tokens, not read yet, (samples,)
+
+    @property
+    def config(self) -> SampleConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: SampleConfig) -> None:
+        if config != self._config:
+            self._config = config
+            self.changes.append((self.written, config))
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self
+
+    def __next__(self) -> list[int]:
+        """Draw the next token of each text.
+
+        Raises:
+            UserError: the weights are broken.
+        """
+        if self.written >= self._length:
+            raise StopIteration
+        with torch.inference_mode():
+            self.logits = logits = self._read().float().cpu()
+            self._draw_noise()
+            tokens, sure = pick_surely(logits, self._config, self._noise)
+            if not (self._rolling or all(sure)):
+                for row in [i for i, is_sure in enumerate(sure) if not is_sure]:
+                    tokens[row] = self._decide_plainly(row)
+            self._fresh = torch.tensor(tokens)
+        self.written += 1
+        return tokens
+
+    def _draw_noise(self) -> None:
+        for row, generator in zip(self._noise, self._generators, strict=True):
+            draw_noise(row, generator)
+
+    def _read(self) -> Tensor:
+        """Bring the newest tokens into the window, and give the logits after them."""
+        window = self._window
+        if self._fresh is None:
+            # The texts differ only by their draws, so the beginning is read once for all.
+            return self._cached.start(window[0, : self._filled].to(self._device))
+        if self._filled < self._block_size:
+            window[:, self._filled] = self._fresh
+            self._filled += 1
+            return self._cached.step(self._fresh.to(self._device))
+        window[:, :-1] = window[:, 1:].clone()
+        window[:, -1] = self._fresh
+        if not self._rolling:
+            return self._cached.last_logits(window.to(self._device))
+        self._filled = max(1, self._block_size // 2)
+        window[:, : self._filled] = window[:, -self._filled :].clone()
+        return self._cached.start(window[:, : self._filled].to(self._device))
+
+    def _decide_plainly(self, row: int) -> int:
+        """Let the plain computation on the CPU decide a draw that rounding could."""
+        self.decided_plainly += 1
+        if self._referee is None:
+            self._referee = self._model
+            if self._device.type != "cpu":
+                self._referee = copy.deepcopy(self._model).cpu()
+        was_training = self._referee.training
+        self._referee.eval()
+        try:
+            logits = _plain_logits(self._referee, self._window[row, : self._filled])
+        finally:
+            self._referee.train(was_training)
+        return int(pick(logits, self._config, self._noise[row]))
+
+
+def first_difference(
+    model: GPT, prompt_ids: Tensor, config: SampleConfig, ids: Sequence[int]
+) -> int | None:
+    """Where a text differs from the reference text of the same settings.
+
+    Args:
+        model: float32 on the CPU.
+        ids: the tokens after the prompt.
+
+    Returns:
+        the index of the first token that differs or that only one of the texts has, or None.
+    """
+    count = 0
+    for token in plain(model, prompt_ids, config):
+        if count >= len(ids) or ids[count] != token:
+            return count
+        count += 1
+    return None if count == len(ids) else count
+
+
+def refuse_broken_weights(model: GPT) -> None:
+    """Raise UserError naming the first tensor of the model that holds NaN or infinity."""
+    for name, weight in model.named_parameters():
+        # A sum is finite only if every term is; so one pass without a mask is enough, mostly.
+        if not torch.isfinite(weight.detach().sum()) and not torch.isfinite(weight).all():
+            raise UserError(
+                f"this checkpoint is broken at {name}: it holds values that are not finite;"
+                " open an earlier checkpoint"
+            )
+
+
+def _plain_logits(model: GPT, ids: Tensor) -> Tensor:
+    logits: Tensor = model(ids[None])[0][0, -1]  # (vocab_size,)
+    return logits

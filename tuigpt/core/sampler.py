@@ -1,9 +1,35 @@
-"""From logits to the next token: pure functions over the last dimension."""
+"""From logits to the next token: pure functions over the last dimension.
+
+The samplers work in this order, each on what the one before left: temperature, top-k, top-p,
+min-p; then one token is drawn. All filters keep a head of the tokens ordered by likelihood.
+
+The draw is `torch.multinomial`'s own: probabilities divided by exponential noise, the largest
+quotient wins. Having the noise in hand tells how close the draw was (`pick_surely`).
+"""
+
+import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tuigpt.config import SampleConfig, UserError
+
+COLDEST = 1e-6
+"""Temperatures below it count as 0, because dividing by them overflows float32; the limit of the
+distribution is the likeliest token alone."""
+
+ROUNDING = 2.0**-15
+"""How far two ways to compute the same logits may differ, relative to the largest logit: about
+fifty times what cached and plain float32 passes are seen to differ by."""
+
+
+def scale_by_temperature(logits: Tensor, temperature: float) -> Tensor:
+    """Divide the logits by a temperature, at least `COLDEST`; 1 leaves them as learned.
+
+    Source: Ackley, Hinton and Sejnowski, "A Learning Algorithm for Boltzmann Machines" (1985).
+    """
+    return logits / temperature
 
 
 def top_k_filter(logits: Tensor, k: int) -> Tensor:
@@ -13,8 +39,8 @@ def top_k_filter(logits: Tensor, k: int) -> Tensor:
         logits: (..., vocab_size).
         k: 0, or anything from vocab_size up, keeps all.
 
-    Source: Fan et al., "Hierarchical Neural Story Generation" (2018), section 5.1; ties as in the
-    workshop's part 4.
+    Source: Fan, Lewis and Dauphin, "Hierarchical Neural Story Generation" (2018), section 5.1;
+    ties as in the workshop's part 4.
     """
     if k <= 0 or k >= logits.size(-1):
         return logits
@@ -22,35 +48,174 @@ def top_k_filter(logits: Tensor, k: int) -> Tensor:
     return logits.masked_fill(logits < kth_largest, -torch.inf)
 
 
-def next_token_probs(logits: Tensor, config: SampleConfig) -> Tensor:
-    """The distribution that the next token is drawn from: temperature, then top-k, then softmax.
+def top_p_filter(logits: Tensor, p: float) -> Tensor:
+    """Keep the fewest likeliest tokens whose probabilities add up to p; set others to -inf.
 
     Args:
-        logits: (..., vocab_size) float.
-        config: its temperature must be above 0.
+        logits: (..., vocab_size); -inf counts as left out already.
+        p: above 0; 1 keeps all. At least one token stays; of equals, the lower ids.
+
+    Source: Holtzman et al., "The Curious Case of Neural Text Degeneration" (2020), section 3.1.
+    """
+    if p >= 1:
+        return logits
+    ordered, order = torch.sort(logits, dim=-1, descending=True, stable=True)
+    probs = torch.softmax(ordered, dim=-1)
+    before = probs.cumsum(-1) - probs  # what the likelier tokens have together
+    left_out = before >= p
+    left_out[..., 0] = False
+    return logits.masked_fill(left_out.scatter(-1, order, left_out), -torch.inf)
+
+
+def min_p_filter(logits: Tensor, min_p: float) -> Tensor:
+    """Set every token less likely than `min_p` times the likeliest to -inf; 0 keeps all.
+
+    Source: Nguyen et al., "Turning Up the Heat: Min-p Sampling for Creative and Coherent LLM
+    Outputs" (2024), section 3, with p(x) >= min_p * p_max taken in logarithms.
+    """
+    if min_p <= 0:
+        return logits
+    return logits.masked_fill(logits < _min_p_threshold(logits, min_p), -torch.inf)
+
+
+def apply_samplers(logits: Tensor, config: SampleConfig) -> Tensor:
+    """Temperature, top-k, top-p, min-p, in this order.
+
+    Args:
+        logits: (..., vocab_size) float, finite.
 
     Returns:
-        probabilities, (..., vocab_size).
+        logits whose softmax is drawn from, (..., vocab_size). A temperature of 0 leaves one token,
+        the likeliest; of equals, the one with the lowest id.
     """
-    return torch.softmax(top_k_filter(logits / config.temperature, config.top_k), dim=-1)
+    if config.temperature < COLDEST:
+        likeliest = logits.argmax(-1, keepdim=True)
+        return torch.full_like(logits, -torch.inf).scatter(-1, likeliest, 0.0)
+    logits = scale_by_temperature(logits, config.temperature)
+    logits = top_k_filter(logits, config.top_k)
+    logits = top_p_filter(logits, config.top_p)
+    return min_p_filter(logits, config.min_p)
 
 
-def sample(logits: Tensor, config: SampleConfig, generator: torch.Generator) -> int:
-    """Draw the next token; temperature 0 takes the likeliest.
+def next_token_probs(logits: Tensor, config: SampleConfig) -> Tensor:
+    """The distribution that the next token is drawn from, (..., vocab_size)."""
+    return torch.softmax(apply_samplers(logits, config), dim=-1)
+
+
+def draw_noise(out: Tensor, generator: torch.Generator) -> Tensor:
+    """Fill `out` (vocab_size,) with the exponential noise of one `torch.multinomial` draw."""
+    return out.exponential_(1, generator=generator)
+
+
+def pick(logits: Tensor, config: SampleConfig, noise: Tensor) -> Tensor:
+    """Draw the next token with given noise, as `torch.multinomial` would.
 
     Args:
-        logits: (vocab_size,) float32 on the CPU.
-        generator: on the CPU, so that every device draws the same.
+        logits: (..., vocab_size) float32 on the CPU.
+        noise: of the same shape, from `draw_noise`.
+
+    Returns:
+        ids, (...) int64.
 
     Raises:
         UserError: a logit is not finite, so the weights are broken.
     """
     if not torch.isfinite(logits).all():
-        raise UserError(
-            "this checkpoint is broken: its weights give logits that are not finite;"
-            " open an earlier checkpoint"
-        )
-    # So near 0, dividing overflows float32; the limit of the distribution is the argmax.
-    if config.temperature < 1e-6:
-        return int(logits.argmax())
-    return int(torch.multinomial(next_token_probs(logits, config), 1, generator=generator))
+        raise broken_logits()
+    if config.temperature < COLDEST:
+        return logits.argmax(-1)
+    return (next_token_probs(logits, config) / noise).argmax(-1)
+
+
+def broken_logits() -> UserError:
+    """What to tell when a model's logits are not finite."""
+    return UserError(
+        "this checkpoint is broken: its weights give logits that are not finite;"
+        " open an earlier checkpoint"
+    )
+
+
+class SurePick(NamedTuple):
+    """A draw, and whether rounding could have changed it.
+
+    Attributes:
+        tokens: one id for each row.
+        sure: False where the draw was so close that differently rounded logits may give another.
+    """
+
+    tokens: list[int]
+    sure: list[bool]
+
+
+def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick:
+    """Draw like `pick`, and tell where `ROUNDING` could decide.
+
+    In logarithms the winner is the largest of `logit / temperature - log(noise)` among the kept
+    tokens. A draw is sure when the winner is kept, and leads everyone who may be kept, whatever
+    the rounding.
+
+    Args:
+        logits: (rows, vocab_size) float32 on the CPU.
+        noise: of the same shape.
+
+    Raises:
+        UserError: a logit is not finite.
+    """
+    vocab_size = logits.size(-1)
+    heat = config.temperature
+    greedy = heat < COLDEST
+    k = config.top_k if 0 < config.top_k < vocab_size and not greedy else 0
+    ordered = torch.topk(logits, min(k + 1, vocab_size) if k else 1).values
+    extremes = torch.stack((ordered[:, 0], logits.amin(-1)))  # topk puts NaN first
+    if not math.isfinite(float(extremes.sum())):
+        raise broken_logits()
+    slack = 2 * ROUNDING * extremes.abs().amax(0)[:, None].clamp(min=1.0)  # (rows, 1)
+    scores = logits if greedy else logits / heat - noise.log()
+    if k:
+        scores = scores.masked_fill(logits < ordered[:, k - 1 : k] - slack, -torch.inf)
+    sure = torch.ones(len(logits), dtype=torch.bool)
+    if not greedy and (config.top_p < 1 or config.min_p > 0):
+        kept, sure = _cut(logits, config, slack)
+        scores = scores.masked_fill(~kept, -torch.inf)
+    if vocab_size == 1:
+        return SurePick([0] * len(logits), [True] * len(logits))
+    best = torch.topk(scores, 2)
+    winner = best.indices[:, :1]
+    lead = best.values[:, :1] - best.values[:, 1:]
+    sure = sure & (lead > (slack if greedy else slack / heat))[:, 0]
+    if k:
+        sure &= (logits.gather(1, winner) > ordered[:, k:] + slack)[:, 0]
+    return SurePick(winner[:, 0].tolist(), sure.tolist())
+
+
+def _cut(logits: Tensor, config: SampleConfig, slack: Tensor) -> tuple[Tensor, Tensor]:
+    """Which tokens all samplers keep, (rows, vocab_size), and whether that is sure, (rows,)."""
+    heat, slack = config.temperature, slack / config.temperature
+    scaled = scale_by_temperature(logits, heat)
+    after_k = top_k_filter(scaled, config.top_k)
+    after_p = top_p_filter(after_k, config.top_p)
+    kept = torch.isfinite(min_p_filter(after_p, config.min_p))
+    # Sure means: at each cut the last kept and the first left out are clearly apart, and the
+    # threshold lies clearly between them.
+    sure = torch.ones(len(logits), dtype=torch.bool)
+    for before, after in ((scaled, after_k), (after_k, after_p)):
+        inside = torch.isfinite(after)
+        lowest = after.masked_fill(~inside, torch.inf).amin(-1, keepdim=True)
+        highest = before.masked_fill(inside, -torch.inf).amax(-1, keepdim=True)
+        sure &= (lowest > highest + slack)[:, 0]
+    if config.top_p < 1:
+        probs = torch.softmax(after_k, dim=-1)
+        inside = torch.isfinite(after_p)
+        total = (probs * inside).sum(-1)
+        last = probs.masked_fill(~inside, torch.inf).amin(-1)
+        room = 2 * slack[:, 0]
+        sure &= ((total - config.top_p) > room) | (total >= 1)
+        sure &= (config.top_p - (total - last) > room) | (inside.sum(-1) == 1)
+    if config.min_p > 0:
+        distance = (after_p - _min_p_threshold(after_p, config.min_p)).abs()
+        sure &= (distance > slack).all(-1)
+    return kept, sure
+
+
+def _min_p_threshold(logits: Tensor, min_p: float) -> Tensor:
+    return logits.amax(-1, keepdim=True) + math.log(min_p)

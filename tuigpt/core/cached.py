@@ -1,0 +1,169 @@
+"""The GPT arranged for writing: the same numbers as `model.py`, with what was computed kept.
+
+A token's keys and values depend on it, its position and the tokens before it, so inside the
+context they stay valid and one step computes one position. Once the window slides every token
+stands one position earlier, with learned positions every key and value is then another, and the
+window must be read anew: `last_logits` does that with as little work as the last position needs.
+
+Rounding differs from `model.py` in the last bits; `decode.py` deals with it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from tuigpt.core.model import GPT
+
+_GELU_LINEAR = 2 * math.sqrt(2 / math.pi)
+_GELU_CUBIC = 0.044715 * _GELU_LINEAR
+
+
+class _Block(NamedTuple):
+    """One block's weights as plain tensors, because looking them up in modules costs time."""
+
+    ln_1: tuple[Tensor, Tensor]
+    c_attn: tuple[Tensor, Tensor]
+    attn_proj: tuple[Tensor, Tensor]
+    ln_2: tuple[Tensor, Tensor]
+    c_fc: tuple[Tensor, Tensor]
+    mlp_proj: tuple[Tensor, Tensor]
+
+
+class CachedGPT:
+    """Reads `rows` texts of equal length in step, with preallocated keys and values.
+
+    Its weights are the model's own tensors, not copies; it must not outlive a change of them.
+
+    Attributes:
+        rows: number of texts.
+        length: positions in the cache, at most `block_size`.
+    """
+
+    def __init__(self, model: GPT, rows: int = 1) -> None:
+        config = model.config
+        self.rows = rows
+        self.length = 0
+        self._block_size = config.block_size
+        self._n_head = config.n_head
+        self._width = config.n_embd
+        self._tokens = model.transformer.wte.weight.detach()
+        self._positions = model.transformer.wpe.weight.detach()
+        self._ln_f = _parameters(model.transformer.ln_f)
+        self._head = model.lm_head.weight.detach()
+        self._blocks = [
+            _Block(
+                _parameters(block.ln_1),
+                _parameters(block.attn.c_attn),
+                _parameters(block.attn.c_proj),
+                _parameters(block.ln_2),
+                _parameters(block.mlp.c_fc),
+                _parameters(block.mlp.c_proj),
+            )
+            for block in model.transformer.h
+        ]
+        head_size = config.n_embd // config.n_head
+        shape = (config.n_layer, 2, rows, config.n_head, config.block_size, head_size)
+        # Zeros, so that the memory is there before the first step and not page by page in it.
+        self._cache = torch.zeros(shape, dtype=self._tokens.dtype, device=self._tokens.device)
+
+    @torch.inference_mode()
+    def start(self, ids: Tensor) -> Tensor:
+        """Read texts from their beginning, forgetting what was read before.
+
+        Args:
+            ids: (rows, T) int64, or (T,) for the same text in every row; T from 1 to block_size.
+
+        Returns:
+            the last position's logits, (rows, vocab_size).
+        """
+        same = ids.dim() == 1
+        logits = self._read(ids[None] if same else ids, keep=True)
+        self.length = ids.size(-1)
+        return logits.expand(self.rows, -1)
+
+    @torch.inference_mode()
+    def step(self, tokens: Tensor) -> Tensor:
+        """Read one more token in every row; `length` must be less than block_size.
+
+        Args:
+            tokens: (rows,) int64.
+
+        Returns:
+            logits, (rows, vocab_size).
+        """
+        rows, position, width = self.rows, self.length, self._width
+        shape, per_head = (width,), (rows, 3, self._n_head, 1, width // self._n_head)
+        x = F.embedding(tokens, self._tokens) + self._positions[position]  # (rows, C)
+        for block, cache in zip(self._blocks, self._cache, strict=True):
+            h = torch.layer_norm(x, shape, *block.ln_1)
+            qkv = F.linear(h, *block.c_attn).view(per_head)
+            cache[:, :, :, position : position + 1] = qkv[:, 1:].transpose(0, 1)
+            keys, values = cache[:, :, :, : position + 1]  # (rows, n_head, length + 1, head) each
+            y = F.scaled_dot_product_attention(qkv[:, 0], keys, values)
+            x = x + F.linear(y.view(rows, width), *block.attn_proj)
+            h = torch.layer_norm(x, shape, *block.ln_2)
+            h = F.gelu(F.linear(h, *block.c_fc), approximate="tanh")
+            x = x + F.linear(h, *block.mlp_proj)
+        self.length += 1
+        return F.linear(torch.layer_norm(x, shape, *self._ln_f), self._head)
+
+    @torch.inference_mode()
+    def last_logits(self, ids: Tensor) -> Tensor:
+        """Read whole windows without touching the cache.
+
+        Args:
+            ids: (B, T) int64, any B, T at most block_size.
+
+        Returns:
+            the last position's logits, (B, vocab_size).
+        """
+        return self._read(ids, keep=False)
+
+    def _read(self, ids: Tensor, keep: bool) -> Tensor:
+        B, T = ids.shape
+        shape, heads = (self._width,), (self._n_head, self._width // self._n_head)
+        x = F.embedding(ids, self._tokens) + self._positions[:T]  # (B, T, C)
+        for number, block in enumerate(self._blocks, 1):
+            h = torch.layer_norm(x, shape, *block.ln_1)
+            if number < len(self._blocks):
+                q, k, v = F.linear(h, *block.c_attn).view(B, T, 3, *heads).unbind(2)
+            else:
+                # Only the last position's logits are wanted, so the last block needs one query.
+                weight, bias = block.c_attn
+                width = self._width
+                q = F.linear(h[:, -1:], weight[:width], bias[:width]).view(B, 1, *heads)
+                k, v = F.linear(h, weight[width:], bias[width:]).view(B, T, 2, *heads).unbind(2)
+                x = x[:, -1:]
+            q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+            if keep:
+                self._cache[number - 1, 0, :, :, :T] = k
+                self._cache[number - 1, 1, :, :, :T] = v
+            # One query sees everything, so it needs no mask.
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=q.size(2) > 1)
+            x = x + F.linear(y.transpose(1, 2).reshape(x.shape), *block.attn_proj)
+            h = torch.layer_norm(x, shape, *block.ln_2)
+            x = x + F.linear(_gelu_(F.linear(h, *block.c_fc)), *block.mlp_proj)
+        return F.linear(torch.layer_norm(x[:, -1], shape, *self._ln_f), self._head)
+
+
+def _parameters(module: torch.nn.Module) -> tuple[Tensor, Tensor]:
+    weight, bias = module.weight, module.bias
+    assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
+    return weight.detach(), bias.detach()
+
+
+def _gelu_(x: Tensor) -> Tensor:
+    """GELU's tanh approximation, written with a sigmoid, as 1 + tanh(u) = 2 * sigmoid(2u).
+
+    On a CPU the sigmoid takes half the tanh's time. The argument is overwritten with scratch.
+    """
+    if x.device.type != "cpu":
+        return F.gelu(x, approximate="tanh")
+    inner = x * x
+    inner.mul_(_GELU_CUBIC).add_(_GELU_LINEAR).mul_(x)
+    return inner.sigmoid_().mul_(x)
