@@ -128,7 +128,7 @@ def decode_report(line: bytes) -> Report:
 def _decode(line: bytes, kinds: tuple[type, ...]) -> Any:
     try:
         record: dict[str, Any] = json.loads(line)
-        kind = next(k for k in kinds if k.__name__ == record.pop("kind"))
-        return kind(**record)
+        name = record.pop("kind")
+        return next(k for k in kinds if k.__name__ == name)(**record)
     except (ValueError, TypeError, AttributeError, KeyError, StopIteration):
         raise ValueError(f"not a message of the protocol: {line[:80]!r}") from None

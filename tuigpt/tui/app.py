@@ -61,8 +61,8 @@ class TuigptApp(App[None]):
                 tooltip="Go to the prompt"),
         Binding("ctrl+t", "show_pane('training')", "training", id="app.training", group=_GO,
                 tooltip="Go to the loss chart and the samples"),
-        Binding("ctrl+o", "show_pane('checkpoints')", "checkpoints", id="app.checkpoints", group=_GO,
-                tooltip="Go to the list of runs and checkpoints"),
+        Binding("ctrl+o", "show_pane('checkpoints')", "checkpoints", id="app.checkpoints",
+                group=_GO, tooltip="Go to the list of runs and checkpoints"),
         Binding("ctrl+n", "new_run", "new run", id="app.new-run", tooltip="Train a new model"),
         Binding("ctrl+p", "command_palette", "commands", id="app.commands", priority=True,
                 tooltip="Search everything that can be done"),
@@ -77,6 +77,10 @@ class TuigptApp(App[None]):
 
     def __init__(self, home: Path) -> None:
         super().__init__()
+        self._status_line = RunStatusLine(id="run-status")
+        self._checkpoints_pane = CheckpointsPane(id="checkpoints")
+        self._generate_pane = GeneratePane(id="generate")
+        self._training_pane = TrainingPane(id="training")
         self._follower = Follower(home)
         self._home = home
         self._watch: str | None = None
@@ -85,12 +89,12 @@ class TuigptApp(App[None]):
         self._generator = GeneratorClient()
 
     def compose(self) -> ComposeResult:
-        yield RunStatusLine(id="run-status")
+        yield self._status_line
         yield PaneTabs(PANES)
         with Horizontal(id="workbench"):
-            yield CheckpointsPane(id="checkpoints")
-            yield GeneratePane(id="generate")
-            yield TrainingPane(id="training")
+            yield self._checkpoints_pane
+            yield self._generate_pane
+            yield self._training_pane
         yield Static("tuigpt needs 60 columns\nand 16 rows", id="too-small", markup=False)
         yield Footer(show_command_palette=False)
 
@@ -117,17 +121,11 @@ class TuigptApp(App[None]):
     def _show(self, snapshot: Snapshot) -> None:
         self._runs, self._watched = snapshot.runs, snapshot.watched
         run = snapshot.watched
-        base = self.screen_stack[0]
-        status = base.query_one(RunStatusLine)
-        status.run_name = run.name if run else ""
-        status.status = run.status if run else None
+        self._status_line.run_name = run.name if run else ""
+        self._status_line.status = run.status if run else None
         self._keep_open()
-        base.query_one(TrainingPane).show(run, snapshot.history, snapshot.grown)
-        base.query_one(CheckpointsPane).show(snapshot.runs, self._checkpoint)
-
-    @property
-    def _generate_pane(self) -> GeneratePane:
-        return self.screen_stack[0].query_one(GeneratePane)
+        self._training_pane.show(run, snapshot.history, snapshot.grown)
+        self._checkpoints_pane.show(snapshot.runs, self._checkpoint)
 
     @property
     def _checkpoint(self) -> Checkpoint | None:
@@ -314,7 +312,7 @@ class TuigptApp(App[None]):
         yield SystemCommand("app: quit", "Leave tuigpt", self.action_quit)
 
     def _training_commands(self) -> Iterable[SystemCommand]:
-        pane = self.screen_stack[0].query_one(TrainingPane)
+        pane = self._training_pane
         for binding in TrainingPane.BINDINGS:
             assert isinstance(binding, Binding)
             if pane.check_action(binding.action, ()):

@@ -43,20 +43,19 @@ writer. ▸ is the one that is open.
                 tooltip="Generate from this checkpoint, or watch this run"),
     ]  # fmt: skip
 
-    def compose(self) -> ComposeResult:
-        yield OptionList(id="list", compact=True, markup=False)
-        yield Static(EMPTY, id="total", markup=False)
-
-    def on_mount(self) -> None:
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
         self.border_title = "Checkpoints"
+        self._list = OptionList(id="list", compact=True, markup=False)
+        self._list.display = False
+        self._total = Static(EMPTY, id="total", markup=False)
         self._rows: dict[str, Row] = {}
         self._shown: dict[str, Content] = {}
         self._open: Checkpoint | None = None
-        self._list.display = False
 
-    @property
-    def _list(self) -> OptionList:
-        return self.query_one("#list", OptionList)
+    def compose(self) -> ComposeResult:
+        yield self._list
+        yield self._total
 
     def show(self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None) -> None:
         """List these runs. The cursor stays on its row, wherever that moves to."""
@@ -70,8 +69,8 @@ writer. ▸ is the one that is open.
         number, size = len(checkpoints), file_size(sum(c.size for c in checkpoints))
         total = f"{number:,} checkpoint{'s' if number != 1 else ''} · {size}"
         words = total if checkpoints else ("No checkpoint has been saved yet." if rows else EMPTY)
-        if self.query_one("#total", Static).content != words:
-            self.query_one("#total", Static).update(words)
+        if self._total.content != words:
+            self._total.update(words)
             self._list.display = bool(rows)
 
     def on_resize(self, event: Resize) -> None:

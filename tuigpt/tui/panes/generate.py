@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widgets import Input, Label
+from textual.widgets import Input, Label, Static
 
 from tuigpt.config import ConfigError, SampleConfig, parse_field
 from tuigpt.generator.protocol import Done, Failed, Loading, Report, Started, Tokens
@@ -57,8 +57,17 @@ Type the beginning of a text and press **enter**: the open model goes on from it
     checkpoint: reactive[Checkpoint | None] = reactive(None)
     writing: reactive[bool] = reactive(False, bindings=True)
 
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.border_title = "Generate"
+        self._transcript = Transcript(id="transcript", placeholder=NO_CHECKPOINT)
+        self._doing = Static(id="doing", markup=False)
+        self._written = ""
+        self._config = DEFAULTS
+
     def compose(self) -> ComposeResult:
-        yield Transcript(id="transcript", placeholder=NO_CHECKPOINT)
+        yield self._transcript
+        yield self._doing
         with Horizontal(id="sliders"):
             yield Slider(
                 0.0, 2.0, step=0.05, value=DEFAULTS.temperature, label="temperature",
@@ -80,19 +89,12 @@ Type the beginning of a text and press **enter**: the open model goes on from it
                 placeholder="a new one each time", id="seed", compact=True, restrict=r"\d{0,18}",
                 tooltip="The same seed writes the same text again; empty draws one each time",
             )  # fmt: skip
-        yield PromptBox(id="prompt", placeholder="ROMEO:")
-
-    def on_mount(self) -> None:
-        self.border_title = "Generate"
-        self._written = ""
-        self._config = DEFAULTS
+        yield PromptBox(id="prompt", placeholder="type a beginning …")
 
     def watch_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         title = f"Generate · {checkpoint.label}" if checkpoint else "Generate"
         self.border_title = Content(title)
-        transcript = self.query_one("#transcript", Transcript)
-        transcript.placeholder = READY if checkpoint else NO_CHECKPOINT
-        transcript.refresh()
+        self._transcript.placeholder = READY if checkpoint else NO_CHECKPOINT
         if checkpoint:
             self.query_one("#top-k", Slider).maximum = checkpoint.vocab_size
 
@@ -124,12 +126,11 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         self.stopped()
         self._config = config
         self.writing = True
-        self.query_one("#transcript", Transcript).start_entry()
+        self._transcript.start_entry()
         self._tell("waking the generator …")
 
     def report(self, report: Report) -> None:
         """Take in what the generator tells of the text at hand."""
-        transcript = self.query_one("#transcript", Transcript)
         match report:
             case Loading():
                 self._tell("reading weights …")
@@ -140,17 +141,17 @@ Type the beginning of a text and press **enter**: the open model goes on from it
                 if report.out_of_sight:
                     self._note(f"the first {report.out_of_sight:,} characters are out of its sight")
                 self._written = report.prompt
-                transcript.append(report.prompt, "prompt")
+                self._transcript.append(report.prompt, "prompt")
             case Tokens():
                 self._written += report.text
-                transcript.append(report.text)
+                self._transcript.append(report.text)
             case Done():
                 speed = report.count / report.seconds if report.seconds else 0.0
                 self._close(f"{report.count:,} characters, {speed:,.0f} a second")
             case Failed():
                 self.writing = False
                 self._tell("")
-                transcript.append(f"{report.message}\n", "error")
+                self._transcript.append(f"{report.message}\n", "error")
 
     def stopped(self) -> None:
         """The text at hand was stopped; what is written stays."""
@@ -169,11 +170,12 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         )
 
     def _note(self, text: str) -> None:
-        self.query_one("#transcript", Transcript).append(f"{text}\n", "note")
+        self._transcript.append(f"{text}\n", "note")
 
     def _tell(self, text: str) -> None:
-        """Say what is being waited for, where the text will be."""
-        self.query_one("#transcript", Transcript).border_subtitle = text
+        """Say what is being waited for, below where the text will be."""
+        self._doing.update(text)
+        self._doing.display = bool(text)
 
     def action_stop(self) -> None:
         self.post_message(StopWriting())

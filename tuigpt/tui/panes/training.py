@@ -58,17 +58,19 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
 
     status: reactive[RunStatus | None] = reactive(None, bindings=True)
 
-    def compose(self) -> ComposeResult:
-        chart = LossChart(id="chart")
-        chart.placeholder = NO_RUN
-        yield chart
-        yield Static(id="meaning", markup=False)
-        yield Transcript(id="samples")
-
-    def on_mount(self) -> None:
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
         self.border_title = "Training"
+        self._chart = LossChart(placeholder=NO_RUN, id="chart")
+        self._meaning = Static(id="meaning", markup=False)
+        self._samples = Transcript(id="samples")
         self._shown_run = ""
         self._samples_shown = 0
+
+    def compose(self) -> ComposeResult:
+        yield self._chart
+        yield self._meaning
+        yield self._samples
 
     def show(self, run: Run | None, history: History, grown: bool) -> None:
         """Show a run as it is now.
@@ -77,18 +79,18 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
             grown: whether the history has changed since it was last shown.
         """
         self.status = run.status if run else None
-        self.query_one("#chart", LossChart).placeholder = _placeholder(run)
+        self._chart.placeholder = _placeholder(run)
         if not grown:
             return
         self.border_title = Content(f"Training · {run.name}" if run else "Training")
         vocab_size = run.record["model"]["vocab_size"] if run else 0
         references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
-        self.query_one("#chart", LossChart).show(history.train, history.val, references)
-        self.query_one("#meaning", Static).update(_words(history, vocab_size))
+        self._chart.show(history.train, history.val, references)
+        self._meaning.update(_words(history, vocab_size))
         self._show_samples(run.name if run else "", history.samples)
 
     def _show_samples(self, run_name: str, samples: list[dict[str, Any]]) -> None:
-        transcript = self.query_one("#samples", Transcript)
+        transcript = self._samples
         if run_name != self._shown_run or len(samples) < self._samples_shown:
             transcript.clear()
             self._shown_run, self._samples_shown = run_name, 0

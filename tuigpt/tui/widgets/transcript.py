@@ -10,6 +10,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.events import Resize
 from textual.geometry import Size
+from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
@@ -61,6 +62,8 @@ class Transcript(ScrollView, can_focus=True):
     }
     """
 
+    placeholder: reactive[str] = reactive("")
+
     def __init__(
         self,
         *,
@@ -73,7 +76,7 @@ class Transcript(ScrollView, can_focus=True):
             placeholder: shown while there is no text.
         """
         super().__init__(name=name, id=id)
-        self.placeholder = placeholder
+        self.set_reactive(Transcript.placeholder, placeholder)
         self._rows: list[_Row] = []
         self._width = 0
 
