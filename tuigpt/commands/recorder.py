@@ -102,8 +102,8 @@ class Recorder:
                     "eval", event.step, val_loss=event.val_loss, tokens=event.tokens,
                     whole=event.whole,
                 )  # fmt: skip
-                trainer = self._trainer
-                self._tell("evaluating", val_loss=event.val_loss, best_step=trainer.best_step)
+                if not event.whole:
+                    self._tell("evaluating", val_loss=event.val_loss)
             case Sampled():
                 self._log.append("sample", event.step, prompt=event.prompt, text=event.text)
             case CheckpointDue():
@@ -200,8 +200,11 @@ class Recorder:
         changed = state != self.status.state
         if state != "evaluating" and state != "sampling":
             changes["progress"] = 0.0
-        best = self._trainer.best_val_loss if self._trainer.best_step is not None else None
-        self.status = replace(self.status, state=state, best_val_loss=best, **changes)
+        best_step = self._trainer.best_step
+        best_val_loss = None if best_step is None else self._trainer.best_val_loss
+        self.status = replace(
+            self.status, state=state, best_step=best_step, best_val_loss=best_val_loss, **changes
+        )
         if changed or time.monotonic() - self._written >= STATUS_EVERY:
             self._write()
 

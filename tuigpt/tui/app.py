@@ -41,9 +41,12 @@ from tuigpt.tui.widgets.run_status import RunStatusLine
 LOOK_EVERY = 0.25
 """Seconds between two looks at the run folders."""
 
-_GO = Binding.Group("panes", compact=True)
-
-PANES = {"generate": "Generate", "training": "Training", "checkpoints": "Checkpoints"}
+PANES = {
+    "generate": ("Generate", "^g"),
+    "training": ("Training", "^t"),
+    "checkpoints": ("Checkpoints", "^o"),
+}
+"""Name and key of each pane, in the order of the tabs."""
 
 FIRST_FOCUS = {"generate": "#prompt", "training": "#training", "checkpoints": "#list"}
 
@@ -57,16 +60,16 @@ class TuigptApp(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (16, "-short"), (24, "-tall")]
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+g", "show_pane('generate')", "generate", id="app.generate", group=_GO,
+        Binding("ctrl+g", "show_pane('generate')", "generate", id="app.generate", show=False,
                 tooltip="Go to the prompt"),
-        Binding("ctrl+t", "show_pane('training')", "training", id="app.training", group=_GO,
+        Binding("ctrl+t", "show_pane('training')", "training", id="app.training", show=False,
                 tooltip="Go to the loss chart and the samples"),
         Binding("ctrl+o", "show_pane('checkpoints')", "checkpoints", id="app.checkpoints",
-                group=_GO, tooltip="Go to the list of runs and checkpoints"),
+                show=False, tooltip="Go to the list of runs and checkpoints"),
         Binding("ctrl+n", "new_run", "new run", id="app.new-run", tooltip="Train a new model"),
         Binding("ctrl+p", "command_palette", "commands", id="app.commands", priority=True,
                 tooltip="Search everything that can be done"),
-        Binding("f1", "toggle_help", "help", id="app.help", show=False,
+        Binding("f1", "toggle_help", "help", id="app.help",
                 tooltip="Explain the pane that has the focus, and all its keys"),
         Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True,
                 tooltip="Leave; a training run may go on without the app"),
@@ -298,9 +301,9 @@ class TuigptApp(App[None]):
         yield SystemCommand("train: new run", "Train a new model", self.action_new_run)
         training = self._training_commands()
         yield from training
-        for name, title in PANES.items():
+        for name, (title, key) in PANES.items():
             yield SystemCommand(
-                f"view: {title.lower()}", f"Go to the {title.lower()} pane",
+                f"view: {title.lower()}", f"Go to the {title.lower()} pane, {key}",
                 lambda pane=name: self.action_show_pane(pane),
             )  # fmt: skip
         pane = self._generate_pane

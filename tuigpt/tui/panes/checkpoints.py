@@ -45,7 +45,7 @@ writer. ▸ is the one that is open.
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.border_title = "Checkpoints"
+        self.border_title = "^o Checkpoints"
         self._list = OptionList(id="list", compact=True, markup=False)
         self._list.display = False
         self._total = Static(EMPTY, id="total", markup=False)

@@ -59,7 +59,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.border_title = "Generate"
+        self.border_title = "^g Generate"
         self._transcript = Transcript(id="transcript", placeholder=NO_CHECKPOINT)
         self._doing = Static(id="doing", markup=False)
         self._written = ""
@@ -92,7 +92,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         yield PromptBox(id="prompt", placeholder="type a beginning …")
 
     def watch_checkpoint(self, checkpoint: Checkpoint | None) -> None:
-        title = f"Generate · {checkpoint.label}" if checkpoint else "Generate"
+        title = f"^g Generate · {checkpoint.label}" if checkpoint else "^g Generate"
         self.border_title = Content(title)
         self._transcript.placeholder = READY if checkpoint else NO_CHECKPOINT
         if checkpoint:

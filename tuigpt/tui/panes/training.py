@@ -60,7 +60,7 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.border_title = "Training"
+        self.border_title = "^t Training"
         self._chart = LossChart(placeholder=NO_RUN, id="chart")
         self._meaning = Static(id="meaning", markup=False)
         self._samples = Transcript(id="samples")
@@ -82,7 +82,7 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
         self._chart.placeholder = _placeholder(run)
         if not grown:
             return
-        self.border_title = Content(f"Training · {run.name}" if run else "Training")
+        self.border_title = Content(f"^t Training · {run.name}" if run else "^t Training")
         vocab_size = run.record["model"]["vocab_size"] if run else 0
         references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
         self._chart.show(history.train, history.val, references)

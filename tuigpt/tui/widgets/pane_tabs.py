@@ -27,19 +27,19 @@ class PaneTabs(Widget):
 
     active: reactive[str] = reactive("")
 
-    def __init__(self, panes: Mapping[str, str]) -> None:
+    def __init__(self, panes: Mapping[str, tuple[str, str]]) -> None:
         """
         Args:
-            panes: id and name of each.
+            panes: id, and name and key, of each.
         """
         super().__init__()
         self._panes = panes
 
     def render(self) -> Content:
         parts = []
-        for pane, name in self._panes.items():
+        for pane, (name, key) in self._panes.items():
             style = "bold reverse $primary" if pane == self.active else "$foreground-muted"
-            parts += [Content.styled(f" {name} ", style), Content(" ")]
+            parts += [Content.styled(f" {key} {name} ", style), Content(" ")]
         return Content.assemble(*parts)
 
     def on_click(self, event: events.Click) -> None:
@@ -47,8 +47,8 @@ class PaneTabs(Widget):
         if offset is None:
             return
         column = 0
-        for pane, name in self._panes.items():
-            column += len(name) + 3
+        for pane, (name, key) in self._panes.items():
+            column += len(f" {key} {name}  ")
             if offset.x < column - 1:
                 self.post_message(self.Chosen(pane))
                 return

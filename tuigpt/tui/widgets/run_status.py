@@ -7,7 +7,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from tuigpt.runs.status import RunStatus
-from tuigpt.wording import duration, loss_text, short_count
+from tuigpt.wording import duration, loss_text, one_line, short_count
 
 _MARKS = {
     "preparing": "◌", "training": "●", "evaluating": "◍", "sampling": "◍", "paused": "‖",
@@ -15,6 +15,9 @@ _MARKS = {
 }  # fmt: skip
 
 _BAR = 10
+
+_STATE_WIDTH = len("◍ evaluating 100%")
+"""So that what stands behind the state stays where it is."""
 
 
 class RunStatusLine(Widget):
@@ -43,22 +46,18 @@ class RunStatusLine(Widget):
     def _pieces(self, status: RunStatus) -> list[Content]:
         colour = {"failed": "$text-error", "lost": "$text-error", "paused": "$text-warning"}
         style = colour.get(status.state, "$text-success" if status.alive else "$foreground-muted")
+        doing = f"{_MARKS.get(status.state, '?')} {status.state}"
+        if status.progress:
+            doing += f" {status.progress:.0%}"
         pieces = [
-            Content.assemble((self.run_name, "bold"), " "),
-            Content.styled(f"{_MARKS.get(status.state, '?')} {status.state}", style),
+            Content.assemble(
+                (self.run_name, "bold"),
+                " ",
+                (doing.ljust(_STATE_WIDTH if status.alive else 0), style),
+            )
         ]
-        pieces = [Content.assemble(*pieces)]
         total = f"{status.max_steps:,}"
-        step = f"{status.step:,}".rjust(len(total))
-        done = status.step / status.max_steps if status.max_steps else 0.0
-        filled = round(done * _BAR)
-        bar = Content.assemble(
-            ("▰" * filled, "$primary"), ("▱" * (_BAR - filled), "$foreground-disabled")
-        )
-        if status.state in ("evaluating", "sampling") and status.progress:
-            pieces.append(Content(f"{step}/{total}  {status.progress:4.0%} of it done"))
-        else:
-            pieces.append(Content(f"{step}/{total}"))
+        pieces.append(Content(f"{status.step:,}".rjust(len(total)) + f"/{total}"))
         star = (
             " ★"
             if status.best_step is not None
@@ -75,9 +74,11 @@ class RunStatusLine(Widget):
                 pieces.append(Content(f"{duration(status.seconds_left)} left"))
             if status.tokens_per_second is not None:
                 pieces.append(Content(f"{short_count(status.tokens_per_second)} tok/s"))
-            pieces.append(bar)
+            done = round(_BAR * status.step / max(1, status.max_steps))
+            bar = ("▰" * done, "$primary"), ("▱" * (_BAR - done), "$foreground-disabled")
+            pieces.append(Content.assemble(*bar))
         elif status.message:
-            pieces.append(Content.styled(status.message, "$foreground-muted"))
+            pieces.append(Content.styled(one_line(status.message), "$foreground-muted"))
         if status.device:
             pieces.append(Content.styled(status.device, "$foreground-muted"))
         return pieces
