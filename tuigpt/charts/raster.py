@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 from tuigpt.charts.scale import Bucket
 
@@ -166,8 +164,11 @@ class Grid:
         return {owner for _, owner in self._cells[y][max(0, x) : x + length]}
 
     def runs(self, y: int) -> list[tuple[str, str]]:
-        """The text of a row in runs of one owner."""
-        return [
-            ("".join(cell for cell, _ in run), owner)
-            for owner, run in groupby(self._cells[y], key=itemgetter(1))
-        ]
+        """The text of a row in runs of one owner; blank cells join the run before them."""
+        runs: list[tuple[str, str]] = []
+        for cell, owner in self._cells[y]:
+            if runs and (owner == runs[-1][1] or cell == " "):
+                runs[-1] = (runs[-1][0] + cell, runs[-1][1])
+            else:
+                runs.append((cell, owner))
+        return runs

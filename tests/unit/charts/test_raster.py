@@ -118,7 +118,7 @@ class TestGrid:
         grid = Grid(6, 1)
         grid.put(1, 0, "abc", "x")
         grid.put(3, 0, ["字", ""], "y")
-        assert grid.runs(0) == [(" ", ""), ("ab", "x"), ("字", "y"), (" ", "")]
+        assert grid.runs(0) == [(" ", ""), ("ab", "x"), ("字 ", "y")]
         assert grid.owners(0, 0, 2) == {"", "x"}
 
     def test_what_lies_outside_is_cut_off(self) -> None:

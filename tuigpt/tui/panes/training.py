@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from tuigpt.runs.log import History
-from tuigpt.runs.status import RunStatus
+from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.runs.store import Run
 from tuigpt.tui.messages import AskTrainer, ResumeRun
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -56,7 +56,8 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
                 tooltip="Go on with this run where it was stopped"),
     ]  # fmt: skip
 
-    status: reactive[RunStatus | None] = reactive(None, bindings=True)
+    state: reactive[str] = reactive("", bindings=True, repaint=False)
+    """Of the run that is shown (see `RunStatus`), or nothing."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -78,22 +79,27 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
         Args:
             grown: whether the history has changed since it was last shown.
         """
-        self.status = run.status if run else None
+        self.state = run.status.state if run else ""
         self._chart.placeholder = _placeholder(run)
-        if not grown:
-            return
-        self.border_title = Content(f"^t Training · {run.name}" if run else "^t Training")
         vocab_size = run.record["model"]["vocab_size"] if run else 0
-        references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
-        self._chart.show(history.train, history.val, references)
-        self._meaning.update(_words(history, vocab_size))
-        self._show_samples(run.name if run else "", history.samples)
+        words = _words(run.status if run else RunStatus(), history, vocab_size)
+        if words != self._meaning.content:
+            self._meaning.update(words)
+        if run is not None and run.name != self._shown_run:
+            self._shown_run = run.name
+            self.border_title = Content(f"^t Training · {run.name}")
+            self._samples.clear()
+            self._samples_shown = 0
+        if grown:
+            references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
+            self._chart.show(history.train, history.val, references)
+            self._show_samples(history.samples)
 
-    def _show_samples(self, run_name: str, samples: list[dict[str, Any]]) -> None:
+    def _show_samples(self, samples: list[dict[str, Any]]) -> None:
         transcript = self._samples
-        if run_name != self._shown_run or len(samples) < self._samples_shown:
+        if len(samples) < self._samples_shown:
             transcript.clear()
-            self._shown_run, self._samples_shown = run_name, 0
+            self._samples_shown = 0
         for sample in samples[self._samples_shown :]:
             transcript.start_entry()
             transcript.append(f"step {sample['step']:,}\n", "note")
@@ -103,19 +109,16 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what the run can do now is in the footer."""
-        alive = self.status is not None and self.status.alive
+        alive = self.state in ALIVE
         match action:
             case "pause" | "stop" | "sample" | "checkpoint":
                 return alive
             case "resume_run":
-                return self.status is not None and self.status.state in (
-                    "stopped", "lost", "failed"
-                )  # fmt: skip
+                return self.state in ("stopped", "lost", "failed")
         return True
 
     def action_pause(self) -> None:
-        paused = self.status is not None and self.status.state == "paused"
-        self.post_message(AskTrainer("resume" if paused else "pause"))
+        self.post_message(AskTrainer("resume" if self.state == "paused" else "pause"))
 
     def action_stop(self) -> None:
         self.post_message(AskTrainer("stop"))
@@ -131,20 +134,18 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
 
 
 def _placeholder(run: Run | None) -> str:
-    if run is None:
-        return NO_RUN
-    if run.status.state in ("failed", "lost"):
-        return f"This run {run.status.state}: {run.status.message}"
-    return _WAITING.get(run.status.state, "")
+    return NO_RUN if run is None else _WAITING.get(run.status.state, "")
 
 
-def _words(history: History, vocab_size: int) -> Content:
-    """The newest val loss, what it means, and how it stands to the best."""
+def _words(status: RunStatus, history: History, vocab_size: int) -> Content:
+    """What went wrong, or the newest val loss, what it means, and how it stands to the best."""
+    if status.state in ("failed", "lost"):
+        return Content.styled(f"This run {status.state}: {status.message}", "$text-error")
     if not history.val:
         return Content("")
     _, val_loss = history.val[-1]
     if not math.isfinite(val_loss):
-        return Content("the validation loss is not a number: the model has diverged")
+        return Content.styled("val is not a number: the model has diverged", "$text-error")
     return Content.assemble(
         (
             f"val {val_loss:.3f} nats = {bits(val_loss):.2f} bits per character\n",

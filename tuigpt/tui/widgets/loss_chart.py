@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len
 from rich.segment import Segment
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -174,8 +174,17 @@ class LossChart(Widget):
         return Strip.blank(self.size.width, self.rich_style)
 
     def _redraw(self) -> None:
-        self._strips = None
-        self.refresh()
+        """Have only the rows that changed sent to the terminal, which may be far away."""
+        before, self._strips = self._strips, None
+        if before is None or self._drawn_size != self.size or not self.is_on_screen:
+            self.refresh()
+            return
+        self._strips = self._draw()
+        changed = [
+            y for y, (old, new) in enumerate(zip(before, self._strips, strict=True)) if old != new
+        ]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def _draw(self) -> list[Strip]:
         """Draw everything into a grid of characters, each with its component class."""

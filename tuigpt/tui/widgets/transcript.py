@@ -119,7 +119,7 @@ class Transcript(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         if width == self._width:
             return
-        follow = self.is_vertical_scroll_end
+        follow = self._width == 0 or self.is_vertical_scroll_end
         self._width = width
         lines, open_runs = list[_Row](), list[Run]()
         for row in self._rows:
