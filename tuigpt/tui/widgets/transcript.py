@@ -80,6 +80,9 @@ class Transcript(ScrollView, can_focus=True):
         self._rows: list[_Row] = []
         self._width = 0
 
+    def on_mount(self) -> None:
+        self.anchor()
+
     @property
     def is_empty(self) -> bool:
         return not self._rows
@@ -92,14 +95,13 @@ class Transcript(ScrollView, can_focus=True):
         """
         if not text:
             return
-        follow = self.is_vertical_scroll_end
         open_row = self._rows.pop() if self._rows and not self._rows[-1].ends else None
         first = len(self._rows)
         runs = [*(open_row.runs if open_row else ()), (style, visible(text).replace("\t", "    "))]
         self._rows.extend(_wrap(runs, self._width))
         del self._rows[: max(0, len(self._rows) - MAX_ROWS)]
-        self._resized_content(follow)
-        if follow or len(self._rows) <= first:
+        self.virtual_size = Size(self._width, len(self._rows))
+        if len(self._rows) == MAX_ROWS or first == 0:
             self.refresh()
         else:
             self.refresh_lines(first, len(self._rows) - first)
@@ -112,14 +114,13 @@ class Transcript(ScrollView, can_focus=True):
     def clear(self) -> None:
         """Forget all text."""
         self._rows.clear()
-        self._resized_content(follow=True)
+        self.virtual_size = Size(self._width, 0)
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
         width = self.scrollable_content_region.width
         if width == self._width:
             return
-        follow = self._width == 0 or self.is_vertical_scroll_end
         self._width = width
         lines, open_runs = list[_Row](), list[Run]()
         for row in self._rows:
@@ -128,13 +129,8 @@ class Transcript(ScrollView, can_focus=True):
                 lines += _wrap([*open_runs, ("text", "\n")], width)
                 open_runs = []
         self._rows = lines + (_wrap(open_runs, width) if open_runs else [])
-        self._resized_content(follow)
+        self.virtual_size = Size(width, len(self._rows))
         self.refresh()
-
-    def _resized_content(self, follow: bool) -> None:
-        self.virtual_size = Size(self._width, len(self._rows))
-        if follow:
-            self.scroll_end(animate=False, immediate=True, x_axis=False)
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the line breaks that wrapping made."""
