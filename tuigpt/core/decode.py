@@ -19,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -132,6 +133,7 @@ class Writer:
         self.written = len(given)
         self.logits: Tensor | None = None
         self.decided_plainly = 0
+        self._fresh: list[int] = []  # the newest tokens, not read yet
         self._config = config
         self._length = config.max_new_tokens
         self._model = model
@@ -140,17 +142,20 @@ class Writer:
         self._block_size = model.config.block_size
         self._device = model.lm_head.weight.device
         self._cached = CachedGPT(model, samples)
-        self._generators = [
-            torch.Generator().manual_seed((config.seed + i) % 2**63) for i in range(samples)
-        ]
         self._noise = torch.empty(samples, model.config.vocab_size)
+        self._draws = [
+            (row, torch.Generator().manual_seed((config.seed + i) % 2**63))
+            for i, row in enumerate(self._noise)
+        ]
         for _ in given:
             self._draw_noise()
-        ids = torch.cat((prompt_ids.cpu(), torch.tensor(given, dtype=torch.int64)))
-        self._window = torch.zeros(samples, self._block_size, dtype=torch.int64)
+        ids = np.append(prompt_ids.cpu().numpy(), np.array(given, dtype=np.int64))
         self._filled = min(len(ids), self._block_size)
+        # What the model sees next, (samples, block_size), of which `_filled` places are in use;
+        # one memory with two views, because single elements are quicker to move with NumPy.
+        self._window = np.zeros((samples, self._block_size), dtype=np.int64)
         self._window[:, : self._filled] = ids[-self._block_size :]
-        self._fresh: Tensor | None = None  # the newest tokens, not read yet, (samples,)
+        self._window_ids = torch.from_numpy(self._window)
 
     @property
     def config(self) -> SampleConfig:
@@ -180,31 +185,31 @@ class Writer:
             if not (self._rolling or all(sure)):
                 for row in [i for i, is_sure in enumerate(sure) if not is_sure]:
                     tokens[row] = self._decide_plainly(row)
-            self._fresh = torch.tensor(tokens)
+            self._fresh = tokens
         self.written += 1
         return tokens
 
     def _draw_noise(self) -> None:
-        for row, generator in zip(self._noise, self._generators, strict=True):
+        for row, generator in self._draws:
             draw_noise(row, generator)
 
     def _read(self) -> Tensor:
         """Bring the newest tokens into the window, and give the logits after them."""
-        window = self._window
-        if self._fresh is None:
+        window, cached = self._window, self._cached
+        if not self._fresh:
             # The texts differ only by their draws, so the beginning is read once for all.
-            return self._cached.start(window[0, : self._filled].to(self._device))
+            return cached.start(self._window_ids[0, : self._filled].to(self._device))
         if self._filled < self._block_size:
             window[:, self._filled] = self._fresh
             self._filled += 1
-            return self._cached.step(self._fresh.to(self._device))
-        window[:, :-1] = window[:, 1:].clone()
+            return cached.step(self._window_ids[:, self._filled - 1].to(self._device))
+        window[:, :-1] = window[:, 1:]
         window[:, -1] = self._fresh
         if not self._rolling:
-            return self._cached.last_logits(window.to(self._device))
+            return cached.last_logits(self._window_ids.to(self._device))
         self._filled = max(1, self._block_size // 2)
-        window[:, : self._filled] = window[:, -self._filled :].clone()
-        return self._cached.start(window[:, : self._filled].to(self._device))
+        window[:, : self._filled] = window[:, -self._filled :]
+        return cached.start(self._window_ids[:, : self._filled].to(self._device))
 
     def _decide_plainly(self, row: int) -> int:
         """Let the plain computation on the CPU decide a draw that rounding could."""
@@ -216,7 +221,7 @@ class Writer:
         was_training = self._referee.training
         self._referee.eval()
         try:
-            logits = _plain_logits(self._referee, self._window[row, : self._filled])
+            logits = _plain_logits(self._referee, self._window_ids[row, : self._filled])
         finally:
             self._referee.train(was_training)
         return int(pick(logits, self._config, self._noise[row]))

@@ -17,6 +17,8 @@ from tuigpt.core.decode import (
 from tuigpt.core.model import GPT
 from tuigpt.core.tokenizer import CharTokenizer
 
+torch.set_num_threads(1)  # two threads that wait for each other on a busy machine take ages
+
 BLOCK = 16
 
 

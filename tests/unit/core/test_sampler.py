@@ -20,6 +20,8 @@ from tuigpt.core.sampler import (
     top_p_filter,
 )
 
+torch.set_num_threads(1)  # two threads that wait for each other on a busy machine take ages
+
 CONFIGS = [
     SampleConfig(),
     SampleConfig(temperature=0.0),
