@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Iterable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -104,6 +105,11 @@ class TuigptApp(App[None]):
     def on_mount(self) -> None:
         self.watch_pane(self.pane)
         self._follow_runs()
+        # Ended from outside, the app still gives the terminal back in order.
+        with suppress(NotImplementedError):
+            for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+                loop = asyncio.get_running_loop()
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
 
     async def on_unmount(self) -> None:
         await self._generator.close()
