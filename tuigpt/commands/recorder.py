@@ -46,6 +46,7 @@ class Recorder:
     """Keeps one run folder up to date with its trainer.
 
     Attributes:
+        saved_step: step of the newest checkpoint on disk, or -1.
         status: as last told; `write_status` follows it at most every half second.
     """
 
@@ -75,7 +76,7 @@ class Recorder:
         self._log = MetricsLog(folder)
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
         self._provisional: Path | None = None
-        self._saved_step = -1
+        self.saved_step = -1
         self._retry_at: float | None = None
         self._written = 0.0
         self._lock = threading.Lock()
@@ -140,10 +141,10 @@ class Recorder:
         if self._retry_at is not None:
             self._retry_at = None
             self.note("")
-        if trainer.step != self._saved_step:
+        if trainer.step != self.saved_step:
             self._log.append("checkpoint", trainer.step, file=path.name, keep=keep)
         self._log.sync()
-        self._saved_step = trainer.step
+        self.saved_step = trainer.step
         self._replace_provisional(path, keep)
         return path
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import time
@@ -216,7 +217,7 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
             console.show(event, recorder.status)
             _carry_out(requests, stop, trainer, recorder, console)
             if stop.asked:
-                return _stop_and_save(trainer, recorder, console)
+                break
     except Diverged as error:
         recorder.close("failed", str(error))
         console.end(str(error))
@@ -227,9 +228,7 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
         recorder.close("failed", message)
         console.end(f"{message}\ndetails: {folder / TRAINER_LOG}")
         return FAILED
-    recorder.close("finished", "")
-    console.end(_where(folder, trainer, "finished"))
-    return 0
+    return _end(trainer, recorder, console)
 
 
 def _carry_out(
@@ -243,7 +242,6 @@ def _carry_out(
                     stop.asked = True
                 case "pause":
                     paused = True
-                    recorder.pause()
                 case "resume":
                     paused = False
                 case "checkpoint":
@@ -257,20 +255,26 @@ def _carry_out(
             recorder.answered(requests.answered)
         if stop.asked or not paused:
             return
+        recorder.pause()
         time.sleep(PAUSE_POLL)
 
 
-def _stop_and_save(trainer: Trainer, recorder: Recorder, console: Console) -> int:
-    path = recorder.save(keep=True)
-    if path is None:
-        recorder.close("failed", recorder.status.message)
-        console.end(recorder.status.message)
+def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:
+    """Have the newest weights on disk, and say where; the run is finished or merely stopped."""
+    if recorder.saved_step != trainer.step and recorder.save(keep=True) is None:
+        message = recorder.status.message
+        recorder.close("failed", message)
+        console.end(message)
         return FAILED
-    recorder.close("stopped", f"stopped at step {trainer.step:,}")
-    console.end(
-        _where(recorder.folder, trainer, "stopped")
-        + f"\ngo on with: tuigpt train --resume {recorder.folder.name!r}"
-    )
+    if trainer.step >= recorder.status.max_steps:
+        recorder.close("finished", "")
+        console.end(_where(recorder.folder, trainer, "finished"))
+    else:
+        recorder.close("stopped", f"stopped at step {trainer.step:,}")
+        console.end(
+            _where(recorder.folder, trainer, "stopped")
+            + f"\ngo on with: tuigpt train --resume {shlex.quote(recorder.folder.name)}"
+        )
     return 0
 
 
