@@ -83,8 +83,9 @@ def _parser() -> argparse.ArgumentParser:
     train = commands.add_parser("train", parents=[home], help="train a model on a text")
     train.set_defaults(run=_run_train)
     train.add_argument(
-        "text", nargs="?", default=None, metavar="TEXT",
-        help="a UTF-8 text file, or shakespeare, the built-in text (default)",
+        "text", nargs="*", metavar="TEXT",
+        help="text files or folders, joined in this order; or shakespeare, the built-in text"
+        " (default), or tinyshakespeare, which is fetched",
     )  # fmt: skip
     train.add_argument("--name", help="name of the run (default: from text and preset)")
     train.add_argument("--resume", metavar="RUN", help="go on with a run that was stopped")
@@ -165,7 +166,7 @@ def _run_train(options: argparse.Namespace) -> int:
 
     return run(
         home=home_dir(options.home),
-        source=options.text,
+        sources=options.text,
         name=options.name,
         resume=options.resume,
         preset=options.preset,

@@ -5,6 +5,7 @@ ever meets one. Every field carries the sentence that explains it (`help_of`), w
 line and the app's form both show. This module imports neither torch nor numpy.
 """
 
+import encodings
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -102,6 +103,37 @@ class GPTConfig:
 
 RECIPES = ("workshop",)
 
+BPE_SIZES = range(257, 65_537)
+"""Vocabularies that byte-pair encoding can have: the 256 bytes and at least one pair."""
+
+
+def bpe_size(tokenizer: str) -> int | None:
+    """N of a tokenizer called `bpe:N`, or None for any other."""
+    kind, _, size = tokenizer.partition(":")
+    if kind != "bpe" or not (size.isascii() and size.isdigit()) or int(size) not in BPE_SIZES:
+        return None
+    return int(size)
+
+
+_ESCAPES = {"idna", "punycode", "raw_unicode_escape", "unicode_escape", "utf-7"}
+
+
+def _is_encoding(spec: str) -> bool:
+    name, colon, errors = spec.partition(":")
+    if colon and errors != "replace":
+        return False
+    if name == "auto":
+        return True
+    # Python's own codecs only: an installed package may have put in one that takes any name.
+    codec = encodings.search_function(name.lower()) if name.isascii() else None
+    if codec is None or codec.name in _ESCAPES:
+        return False
+    try:
+        "a".encode(codec.name)
+    except (LookupError, ValueError):  # no text encoding, such as rot13
+        return False
+    return True
+
 
 @dataclass(frozen=True)
 class TrainConfig:
@@ -127,8 +159,21 @@ class TrainConfig:
     sample_tokens: int = _option(100, "length of the samples drawn while training, 0 = none")
     seed: int = _option(1337, "decides the first weights, the order of the data and the samples")
     device: str = _option("auto", "auto, cpu, cuda, cuda:N or mps")
+    tokenizer: str = _option("char", "char, or bpe:N for N tokens learned from the text")
+    encoding: str = _option(
+        "auto", "of the text: auto = UTF-8 or by its mark; NAME:replace bears bad bytes"
+    )
 
     def __post_init__(self) -> None:
+        _require(
+            self.tokenizer == "char" or bpe_size(self.tokenizer) is not None,
+            "tokenizer", self.tokenizer,
+            f"char, or bpe:N with N from {BPE_SIZES[0]} to {BPE_SIZES[-1]:,}",
+        )  # fmt: skip
+        _require(
+            _is_encoding(self.encoding), "encoding", self.encoding,
+            "auto or the name of an encoding, such as cp1252 or utf-16",
+        )  # fmt: skip
         _require(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
         _require_whole(
             self,

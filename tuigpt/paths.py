@@ -21,6 +21,11 @@ def runs_dir(home: Path) -> Path:
     return home / "runs"
 
 
+def cache_dir(home: Path) -> Path:
+    """The folder for what can be made again; it may be deleted at any time."""
+    return home / "cache"
+
+
 def asset(name: str) -> Path:
     """A file shipped with tuigpt: inside an installed package, or beside it in a checkout."""
     package = Path(__file__).parent

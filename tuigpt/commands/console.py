@@ -21,10 +21,17 @@ PLAIN_LINE_EVERY = 10.0
 class Console:
     """Follows one training on a text stream."""
 
-    def __init__(self, stream: TextIO, run_name: str, config: GPTConfig) -> None:
+    def __init__(
+        self, stream: TextIO, run_name: str, config: GPTConfig, symbols: int | None = None
+    ) -> None:
+        """
+        Args:
+            symbols: number of different characters of the text, where tokens are no characters.
+        """
         self._stream = stream
         self._run_name = run_name
         self._config = config
+        self._symbols = symbols
         self._live = stream.isatty()
         self._shown = 0.0
         self._line = ""
@@ -32,10 +39,11 @@ class Console:
     def begin(self, status: RunStatus) -> None:
         """Say what is being trained."""
         config = self._config
+        unit = "symbols" if self._symbols is None else "tokens"
         self._print(
             f"{self._run_name}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
-            f" {config.vocab_size} symbols, block {config.block_size}) on {status.device}"
+            f" {config.vocab_size} {unit}, block {config.block_size}) on {status.device}"
         )
         if self._live:
             self._print("Ctrl-C saves and stops.")
@@ -45,10 +53,13 @@ class Console:
         match event:
             case Evaluated():
                 part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
-                meaning = meaning_of_loss(event.val_loss, self._config.vocab_size)
+                loss = event.val_loss_per_character
+                meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
+                if self._symbols is not None:
+                    part = f"{event.val_loss:.4f} nats per token; {part}"
                 self._print(
-                    f"step {event.step:,}  val {event.val_loss:.4f} nats"
-                    f" = {bits(event.val_loss):.3f} bits per character ({part}): {meaning}"
+                    f"step {event.step:,}  val {loss:.4f} nats"
+                    f" = {bits(loss):.3f} bits per character ({part}): {meaning}"
                 )
             case Sampled():
                 self._print(f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}")

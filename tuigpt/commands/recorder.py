@@ -15,7 +15,7 @@ from typing import Any
 from safetensors.torch import save
 
 from tuigpt.core.checkpoint import save_checkpoint
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import (
     CheckpointDue,
     Evaluated,
@@ -47,6 +47,7 @@ class Recorder:
 
     Attributes:
         saved_step: step of the newest checkpoint on disk, or -1.
+        facts: what each checkpoint's header tells beside step and losses.
         status: as last told; `write_status` follows it at most every half second.
     """
 
@@ -54,7 +55,7 @@ class Recorder:
         self,
         folder: Path,
         trainer: Trainer,
-        tokenizer: CharTokenizer,
+        tokenizer: Tokenizer,
         facts: dict[str, Any],
         status: RunStatus,
         tokens_per_step: int,
@@ -71,7 +72,7 @@ class Recorder:
         )
         self._trainer = trainer
         self._tokenizer = tokenizer
-        self._facts = facts
+        self.facts = facts
         self._tokens_per_step = tokens_per_step
         self._log = MetricsLog(folder)
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
@@ -100,7 +101,8 @@ class Recorder:
                 self._tell(_WORKING_STATE[event.what], progress=event.done / event.total)
             case Evaluated():
                 self._log.append(
-                    "eval", event.step, val_loss=event.val_loss, tokens=event.tokens,
+                    "eval", event.step, val_loss=event.val_loss,
+                    val_loss_per_character=event.val_loss_per_character, tokens=event.tokens,
                     whole=event.whole,
                 )  # fmt: skip
                 if not event.whole:
@@ -127,9 +129,11 @@ class Recorder:
         losses = {
             "train_loss": trainer.train_loss,
             "val_loss": trainer.val_loss,
+            "val_loss_per_character": trainer.val_loss_per_character,
             "whole_val_loss": trainer.whole_val_loss,
+            "whole_val_loss_per_character": trainer.whole_val_loss_per_character,
         }
-        facts = self._facts | losses | {"step": trainer.step, "created": utc_now()}
+        facts = self.facts | losses | {"step": trainer.step, "created": utc_now()}
         try:
             save_checkpoint(path, trainer.model, self._tokenizer, facts)
             write_atomic(self.folder / RESUME_FILE, save(trainer.state()))

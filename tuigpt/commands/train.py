@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,25 @@ import torch
 from safetensors.torch import load_file
 
 from tuigpt.commands.console import Console
+from tuigpt.commands.prepare import (
+    corpus_facts,
+    make_corpus,
+    make_tokenizer,
+    read,
+    read_again,
+    rulers,
+)
+from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.commands.recorder import Recorder
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, UserError
 from tuigpt.core.checkpoint import load_checkpoint, versions
-from tuigpt.core.corpus import BUILT_IN, Corpus, Text, read_text
 from tuigpt.core.device import describe, resolve_device
 from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.named import BUILT_IN
+from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import Diverged, Trainer
 from tuigpt.files import folder_in_the_making, to_json
+from tuigpt.paths import cache_dir
 from tuigpt.runs.control import Requests
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.runs.store import (
@@ -49,7 +59,7 @@ PAUSE_POLL = 0.1
 
 def run(
     home: Path,
-    source: str | None,
+    sources: list[str],
     name: str | None,
     resume: str | None,
     preset: str | None,
@@ -60,7 +70,7 @@ def run(
     """Train a new run, or go on with one.
 
     Args:
-        source: the text, a path or the built-in's name; None is the built-in.
+        sources: the text: paths and names, joined in this order; none is the built-in.
         name: of the new run; None makes one from text and preset.
         resume: name of the run to go on with, instead of a new one.
         model_fields: fields of GPTConfig that override the preset's.
@@ -70,13 +80,14 @@ def run(
     Raises:
         UserError: something asked for cannot work. Nothing is left behind then.
     """
+    end_cleanly_on_signals()
     if resume is not None:
-        if source or name or preset or model_fields or train_fields:
+        if sources or name or preset or model_fields or train_fields:
             raise UserError("--resume takes text and settings from the run: give nothing else")
         folder, trainer, recorder = _resume(home, resume)
     else:
         folder, trainer, recorder = _begin(
-            home, source or BUILT_IN, name, preset or DEFAULT_PRESET, model_fields, train_fields
+            home, sources or [BUILT_IN], name, preset or DEFAULT_PRESET, model_fields, train_fields
         )
     if log_file is not None:
         os.replace(log_file, folder / TRAINER_LOG)
@@ -85,33 +96,27 @@ def run(
 
 def _begin(
     home: Path,
-    source: str,
+    sources: list[str],
     name: str | None,
     preset: str,
     model_fields: dict[str, Any],
     train_fields: dict[str, Any],
 ) -> tuple[Path, Trainer, Recorder]:
     train_config = TrainConfig(**train_fields)
-    GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
     device = resolve_device(train_config.device)
-    text = read_text(source)
-    folder = new_run_folder(home, name or free_name(home, f"{text.name}-{preset}"))
-    tokenizer = CharTokenizer.from_text(text.text)
-    config = GPTConfig(**{**PRESETS[preset], **model_fields, "vocab_size": tokenizer.vocab_size})
-    corpus = Corpus.from_text(
-        text.text, tokenizer, train_config.val_fraction, config.block_size, device
-    )
+    shape = GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
+    cache = cache_dir(home)
+    with ProgressLine(sys.stdout) as progress:
+        text = read(sources, train_config, cache, progress)
+        folder = new_run_folder(home, name or free_name(home, f"{text.text.name}-{preset}"))
+        tokenizer = make_tokenizer(text, train_config, shape.block_size, progress)
+        corpus = make_corpus(
+            text, tokenizer, train_config, shape.block_size, device, cache, progress
+        )
+    config = replace(shape, vocab_size=tokenizer.vocab_size)
     torch.manual_seed(train_config.seed)
     trainer = Trainer(GPT(config).to(device), tokenizer, corpus, train_config)
 
-    corpus_facts = {
-        "name": text.name,
-        "path": BUILT_IN if source == BUILT_IN else str(text.path),
-        "sha256": text.sha256,
-        "characters": len(text.text),
-        "train_tokens": len(corpus.train),
-        "val_tokens": len(corpus.val),
-    }
     record = {
         "format": 1,
         "name": folder.name,
@@ -119,8 +124,9 @@ def _begin(
         "preset": preset,
         "model": asdict(config),
         "train": asdict(train_config),
-        "tokenizer": {"type": "char", "vocab_size": tokenizer.vocab_size},
-        "corpus": corpus_facts,
+        "tokenizer": {"type": train_config.tokenizer, "vocab_size": tokenizer.vocab_size},
+        "corpus": corpus_facts(text, corpus, train_config),
+        "baselines": rulers(text, train_config),
         "versions": versions(),
         "parent": None,
     }
@@ -138,8 +144,6 @@ def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
         raise UserError(f"run {name!r} is {run.status.state} already (process {run.status.pid})")
     train_config = TrainConfig(**run.record["train"])
     device = resolve_device(train_config.device)
-    text = read_text(run.record["corpus"]["path"])
-    _check_same_text(name, text, run.record["corpus"])
     try:
         state = load_file(run.folder / RESUME_FILE)
         step = int(state["step"])
@@ -150,9 +154,12 @@ def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
     if step >= train_config.max_steps:
         raise UserError(f"run {name!r} is finished: {step:,} of {train_config.max_steps:,} steps")
     model, tokenizer, _ = load_checkpoint(checkpoint_path(run.folder, step), device)
-    corpus = Corpus.from_text(
-        text.text, tokenizer, train_config.val_fraction, model.config.block_size, device
-    )
+    cache = cache_dir(home)
+    with ProgressLine(sys.stdout) as progress:
+        text = read_again(name, run.record["corpus"], cache, progress)
+        corpus = make_corpus(
+            text, tokenizer, train_config, model.config.block_size, device, cache, progress
+        )
     trainer = Trainer(model, tokenizer, corpus, train_config)
     trainer.restore(state)
     status = RunStatus(max_steps=train_config.max_steps, device=describe(device))
@@ -161,18 +168,10 @@ def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
     return run.folder, trainer, recorder
 
 
-def _check_same_text(name: str, text: Text, corpus: dict[str, Any]) -> None:
-    if text.sha256 != corpus["sha256"]:
-        raise UserError(
-            f"run {name!r} cannot be resumed: its text {str(text.path)!r} has changed"
-            f" ({corpus['characters']:,} characters then, {len(text.text):,} now)"
-        )
-
-
 def _recorder(
     folder: Path,
     trainer: Trainer,
-    tokenizer: CharTokenizer,
+    tokenizer: Tokenizer,
     record: dict[str, Any],
     status: RunStatus,
 ) -> Recorder:
@@ -209,7 +208,10 @@ class _Stop:
 def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
     stop = _Stop()
     requests = Requests(folder)
-    console = Console(sys.stdout, folder.name, trainer.model.config)
+    facts = recorder.facts
+    characters = facts["train"].get("tokenizer", "char") == "char"
+    symbols = None if characters else int(facts["corpus"]["symbols"])
+    console = Console(sys.stdout, folder.name, trainer.model.config, symbols)
     console.begin(recorder.status)
     try:
         for event in trainer.run():

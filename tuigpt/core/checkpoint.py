@@ -20,7 +20,7 @@ from safetensors.torch import save
 from tuigpt import __version__
 from tuigpt.config import ConfigError, GPTConfig, UserError
 from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.files import read_safetensors_metadata, write_atomic
 
 FORMAT = 1
@@ -36,9 +36,7 @@ def versions() -> dict[str, str]:
     }
 
 
-def save_checkpoint(
-    path: Path, model: GPT, tokenizer: CharTokenizer, facts: dict[str, Any]
-) -> None:
+def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
     """Write a checkpoint all at once.
 
     Args:
@@ -58,7 +56,7 @@ def save_checkpoint(
     write_atomic(path, save(tensors, metadata))
 
 
-def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, CharTokenizer, dict[str, Any]]:
+def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, dict[str, Any]]:
     """Open a checkpoint for generation or further training.
 
     Returns:
@@ -74,7 +72,7 @@ def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, CharTokenize
         if header["format"] > FORMAT:
             raise ValueError("it was written by a newer tuigpt; update this one to open it")
         config = GPTConfig(**header["model"])
-        tokenizer = CharTokenizer.from_dict(header["tokenizer"])
+        tokenizer = tokenizer_from_dict(header["tokenizer"])
         if tokenizer.vocab_size != config.vocab_size:
             raise ValueError(
                 f"its vocabulary has {tokenizer.vocab_size} tokens, its model {config.vocab_size}"

@@ -1,116 +1,89 @@
-"""Text in, batches out: reading a text, splitting it, drawing windows from it."""
+"""Tokens in, batches out: drawing windows from the two parts of a text."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tuigpt.config import UserError
-from tuigpt.core.tokenizer import CharTokenizer
-from tuigpt.paths import asset
+from tuigpt.core.encode import TokenFile
+from tuigpt.core.named import open_text
+from tuigpt.core.split import Tokens, check_split, train_characters, train_tokens
+from tuigpt.core.text import scan
+from tuigpt.core.tokenizer import CharTokenizer, Tokenizer
 
-BUILT_IN = "shakespeare"
-"""Names the text that ships with tuigpt; everything else is a path."""
-
-
-@dataclass(frozen=True)
-class Text:
-    """A text as read from disk.
-
-    Attributes:
-        name: short name for people: the built-in's name, or the file's name without its suffix.
-        path: where it was read.
-        text: its characters, with line ends as LF and without a byte order mark.
-        sha256: of the characters, encoded as UTF-8.
-    """
-
-    name: str
-    path: Path
-    text: str
-    sha256: str
+RESIDENT_BYTES = 64 << 20
+"""Most bytes of token ids that are held on the device; more are read from their file."""
 
 
-def read_text(source: str) -> Text:
-    """Read the built-in text or a UTF-8 file, whatever the locale.
-
-    Raises:
-        UserError: no such file, a folder, unreadable, empty, or not UTF-8.
-    """
-    path = asset("shakespeare.txt") if source == BUILT_IN else Path(source).expanduser()
-    name = source if source == BUILT_IN else path.stem
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise UserError(
-            f"no text at {str(path)!r}: give the path of a text file, or {BUILT_IN!r}"
-            " for the built-in one"
-        ) from None
-    except IsADirectoryError:
-        raise UserError(f"{str(path)!r} is a folder: give the path of a text file") from None
-    except OSError as error:
-        raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{str(path)!r} is not UTF-8: byte {raw[error.start]:#04x} at offset {error.start},"
-            f" line {line}; save it as UTF-8 and try again"
-        ) from None
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not text.strip():
-        raise UserError(f"{str(path)!r} is {'blank' if text else 'empty'}: nothing to learn from")
-    return Text(name, path.absolute(), text, hashlib.sha256(text.encode()).hexdigest())
+def read_text(source: str) -> Any:
+    """Until its caller takes the new way."""
+    text = open_text([source], cache=Path("/nonexistent"), fetch=False)
+    found = scan(text)
+    return SimpleNamespace(name=text.name, path=text.files[0], text=found.text, sha256=found.sha256)
 
 
 class Corpus:
-    """A tokenized text, split in two, resident on the device that trains on it.
+    """A tokenized text, split in two.
+
+    Small texts lie on the device that trains on them; large ones stay in their file. Both give
+    the same windows in the same order.
 
     Attributes:
-        train: token ids of the training part, (n_train,) int64 on the device.
-        val: token ids of the validation part, (n_val,) int64 on the device; may be empty.
+        n_train: number of tokens of the training part, at the front.
+        n_val: number of tokens of the validation part behind it; may be 0.
         block_size: length of a window.
+        token_characters: how many characters begin in each token, (vocab_size,) int64 on the
+            device.
     """
 
-    def __init__(self, ids: Tensor, val_fraction: float, block_size: int) -> None:
-        """Split token ids: the last `val_fraction` of them is for validation.
+    def __init__(
+        self,
+        ids: Tokens,
+        tokenizer: Tokenizer,
+        n_train_characters: int,
+        block_size: int,
+        device: torch.device,
+        *,
+        resident_bytes: int = RESIDENT_BYTES,
+    ) -> None:
+        """Split token ids where the training part's characters end.
 
         Raises:
             UserError: a part is too short to hold one window and the token after it.
         """
-        n_val = len(ids) - int(len(ids) * (1 - val_fraction))
+        per_token = tokenizer.token_characters
+        self.n_train = train_tokens(ids, per_token, n_train_characters)
+        self.n_val = len(ids) - self.n_train
         self.block_size = block_size
-        self.train, self.val = ids[: len(ids) - n_val], ids[len(ids) - n_val :]
-        need = block_size + 1
-        sizes = f"{len(self.train):,} tokens to train on and {n_val:,} for validation"
-        shorter = len(self.train) if not val_fraction else min(len(self.train), n_val)
-        if shorter < need:
-            way_on = f"try --block-size {shorter - 1}" if shorter > 2 else "give a longer text"
-            if val_fraction and len(ids) >= need:
-                way_on += ", or --val-fraction 0 to train without validation"
-            raise UserError(
-                f"the text is too short: it gives {sizes}, but --block-size {block_size} needs"
-                f" at least {need:,} in each; {way_on}"
-            )
+        self.token_characters = torch.from_numpy(per_token).to(device)
+        total = len(ids)
+        unit = "characters" if isinstance(tokenizer, CharTokenizer) else "tokens"
+        check_split(self.n_train, self.n_val, block_size, unit)
+        self._device = device
+        self._on_device: Tensor | None = None
+        self._in_file = ids
+        width = torch.uint8 if len(per_token) <= 256 else torch.int32
+        if not isinstance(ids, TokenFile) or total * width.itemsize <= resident_bytes:
+            self._on_device = torch.from_numpy(ids[:]).to(width).to(device)
 
     @classmethod
     def from_text(
         cls,
         text: str,
-        tokenizer: CharTokenizer,
+        tokenizer: Tokenizer,
         val_fraction: float,
         block_size: int,
         device: torch.device,
     ) -> Corpus:
-        """Tokenize a text onto a device. Raises as the constructor does."""
-        ids = torch.from_numpy(tokenizer.encode(text)).to(device)
-        return cls(ids, val_fraction, block_size)
+        """Tokenize a text in memory. Raises as the constructor does."""
+        n_train = train_characters(len(text), val_fraction)
+        return cls(tokenizer.encode(text), tokenizer, n_train, block_size, device)
 
     def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw windows of the training part, their starts uniform.
@@ -119,12 +92,11 @@ class Corpus:
             generator: on the CPU, so that every device sees the same data in the same order.
 
         Returns:
-            inputs and targets, (batch_size, block_size) each; a target is the next token.
+            inputs and targets, (batch_size, block_size) int64 each; a target is the next token.
         """
-        last_start = len(self.train) - self.block_size
+        last_start = self.n_train - self.block_size
         starts = torch.randint(last_start, (batch_size, 1), generator=generator)
-        offsets = torch.arange(self.block_size + 1)
-        windows = self.train[(starts + offsets).to(self.train.device)]  # (B, T + 1), one gather
+        windows = self._windows(starts, self.block_size + 1)
         return windows[:, :-1], windows[:, 1:]
 
     def val_batches(
@@ -137,18 +109,37 @@ class Corpus:
                 spread evenly over the part; None takes the whole part, its short tail included.
 
         Yields:
-            inputs and targets, (B, T) each.
+            inputs and targets, (B, T) int64 each.
         """
+        chosen = self._val_windows(max_tokens)
         size = self.block_size
-        n_full = (len(self.val) - 1) // size
-        chosen = np.arange(n_full)
-        if max_tokens is not None and max_tokens < n_full * size:
-            count = max(1, max_tokens // size)
-            chosen = np.arange(count) * n_full // count
         for first in range(0, len(chosen), batch_size):
             starts = torch.from_numpy(chosen[first : first + batch_size] * size)[:, None]
-            windows = self.val[(starts + torch.arange(size + 1)).to(self.val.device)]
+            windows = self._windows(self.n_train + starts, size + 1)
             yield windows[:, :-1], windows[:, 1:]
-        tail = self.val[n_full * size :]
-        if max_tokens is None and len(tail) > 1:
-            yield tail[None, :-1], tail[None, 1:]
+        at = max(0, self.n_val - 1) // size * size
+        if max_tokens is None and self.n_val - at > 1:
+            tail = self._windows(torch.tensor([[self.n_train + at]]), self.n_val - at)
+            yield tail[:, :-1], tail[:, 1:]
+
+    def n_val_batches(self, batch_size: int, max_tokens: int | None = None) -> int:
+        """How many batches `val_batches` gives for the same arguments."""
+        full = -(-len(self._val_windows(max_tokens)) // batch_size)
+        at = max(0, self.n_val - 1) // self.block_size * self.block_size
+        return full + (max_tokens is None and self.n_val - at > 1)
+
+    def _val_windows(self, max_tokens: int | None) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        size = self.block_size
+        n_full = max(0, self.n_val - 1) // size
+        if max_tokens is None or max_tokens >= n_full * size:
+            return np.arange(n_full)
+        count = max(1, max_tokens // size)
+        return np.arange(count) * n_full // count
+
+    def _windows(self, starts: Tensor, length: int) -> Tensor:
+        """The tokens from each of `starts`, (B, 1), on: (B, length) int64 on the device."""
+        places = starts + torch.arange(length)
+        if self._on_device is not None:
+            return self._on_device[places.to(self._device)].long()  # one gather a batch
+        gathered = self._in_file[places.numpy()]  # type: ignore[index]
+        return torch.from_numpy(gathered).to(self._device, non_blocking=True)

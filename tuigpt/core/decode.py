@@ -27,7 +27,7 @@ from tuigpt.config import SampleConfig, UserError
 from tuigpt.core.cached import CachedGPT
 from tuigpt.core.model import GPT
 from tuigpt.core.sampler import draw_noise, next_token_probs, pick, pick_surely
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.tokenizer import Tokenizer
 
 Window = Literal["sliding", "rolling"]
 
@@ -47,11 +47,11 @@ class Prompt:
     ids: Tensor
 
 
-def read_prompt(prompt: str, tokenizer: CharTokenizer) -> Prompt:
+def read_prompt(prompt: str, tokenizer: Tokenizer) -> Prompt:
     """Prepare what a user typed. One that is empty becomes a newline, or the first symbol."""
     unified = prompt.replace("\r\n", "\n").replace("\r", "\n")
     kept, dropped = tokenizer.split_unknown(unified)
-    kept = kept or ("\n" if "\n" in tokenizer.vocab else tokenizer.vocab[0])
+    kept = kept or tokenizer.opening
     return Prompt(kept, dropped, torch.from_numpy(tokenizer.encode(kept)))
 
 

@@ -20,7 +20,10 @@ from tuigpt.core.corpus import Corpus
 from tuigpt.core.decode import generate, read_prompt
 from tuigpt.core.model import GPT
 from tuigpt.core.optim import build_optimizer, learning_rate
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.core.tokenizer import Tokenizer
+
+LONGEST_WHOLE_PASS = 4_000_000
+"""Tokens of a validation part above which it is not measured whole at the end."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +57,19 @@ class Progress:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """The model was measured on the validation part: mean loss in nats per token over `tokens`.
+    """The model was measured on the validation part.
 
-    `whole` tells a pass over the whole part from the evenly spread one.
+    Attributes:
+        val_loss: mean loss in nats per token.
+        val_loss_per_character: the same surprise in nats per character: comparable between
+            tokenizers, and equal to `val_loss` where tokens are characters.
+        tokens: how many were measured.
+        whole: tells a pass over the whole part from the evenly spread one.
     """
 
     step: int
     val_loss: float
+    val_loss_per_character: float
     tokens: int
     whole: bool
 
@@ -101,18 +110,22 @@ class Trainer:
         step: number of updates done.
         train_loss: of the newest batch, or None.
         val_loss: of the newest evenly spread evaluation with the weights as they are, or None.
-        whole_val_loss: the same over the whole validation part.
+        val_loss_per_character: the same in nats per character.
+        whole_val_loss: `val_loss` over the whole validation part.
+        whole_val_loss_per_character: the same in nats per character.
         best_val_loss: lowest `val_loss` so far, reached at `best_step`.
     """
 
     def __init__(
-        self, model: GPT, tokenizer: CharTokenizer, corpus: Corpus, config: TrainConfig
+        self, model: GPT, tokenizer: Tokenizer, corpus: Corpus, config: TrainConfig
     ) -> None:
         self.model = model
         self.step = 0
         self.train_loss: float | None = None
         self.val_loss: float | None = None
+        self.val_loss_per_character: float | None = None
         self.whole_val_loss: float | None = None
+        self.whole_val_loss_per_character: float | None = None
         self.best_val_loss = math.inf
         self.best_step: int | None = None
         self._tokenizer = tokenizer
@@ -137,7 +150,8 @@ class Trainer:
         # First on disk, then measured: a kill during the last evaluation loses nothing.
         yield CheckpointDue(self.step, keep=True)
         yield from self._evaluate_and_sample()
-        yield from self._evaluate(max_tokens=None)
+        if self._corpus.n_val <= LONGEST_WHOLE_PASS:
+            yield from self._evaluate(max_tokens=None)
         yield CheckpointDue(self.step, keep=True)
 
     def sample(self) -> Iterator[Event]:
@@ -218,7 +232,9 @@ class Trainer:
             )
         self._optimizer.step()
         self.step += 1
-        self.train_loss, self.val_loss, self.whole_val_loss = train_loss, None, None
+        self.train_loss = train_loss
+        self.val_loss = self.val_loss_per_character = None
+        self.whole_val_loss = self.whole_val_loss_per_character = None
         return Stepped(self.step, train_loss, rate, grad_norm, time.perf_counter() - began)
 
     def _evaluate_and_sample(self) -> Iterator[Event]:
@@ -230,20 +246,23 @@ class Trainer:
             yield from self.sample()
 
     def _evaluate(self, max_tokens: int | None) -> Iterator[Event]:
-        batches = list(self._corpus.val_batches(self._config.batch_size, max_tokens))
-        total, tokens = 0.0, 0
+        corpus, batch_size = self._corpus, self._config.batch_size
+        n_batches = corpus.n_val_batches(batch_size, max_tokens)
+        total, tokens, characters = 0.0, 0, 0
         self.model.eval()
-        for done, (inputs, targets) in enumerate(batches, 1):
+        for done, (inputs, targets) in enumerate(corpus.val_batches(batch_size, max_tokens), 1):
             with torch.inference_mode():
                 _, loss = self.model(inputs, targets)
             total += float(loss) * targets.numel()
             tokens += targets.numel()
-            yield Progress(self.step, "evaluation", done, len(batches))
+            characters += int(corpus.token_characters[targets].sum())
+            yield Progress(self.step, "evaluation", done, n_batches)
         if not tokens:
             return
-        event = Evaluated(self.step, total / tokens, tokens, whole=max_tokens is None)
-        if event.whole:
-            self.whole_val_loss = event.val_loss
+        per_token, per_character = total / tokens, total / max(1, characters)
+        whole = max_tokens is None
+        if whole:
+            self.whole_val_loss, self.whole_val_loss_per_character = per_token, per_character
         else:
-            self.val_loss = event.val_loss
-        yield event
+            self.val_loss, self.val_loss_per_character = per_token, per_character
+        yield Evaluated(self.step, per_token, per_character, tokens, whole)
