@@ -15,21 +15,23 @@ the reference text, and not drawn as carefully.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from tuigpt.config import SampleConfig, UserError
+from tuigpt.config import ConfigError, SampleConfig, UserError
 from tuigpt.core.cached import CachedGPT
 from tuigpt.core.model import GPT
 from tuigpt.core.sampler import draw_noise, next_token_probs, pick, pick_surely
 from tuigpt.core.tokenizer import Tokenizer
 
-Window = Literal["sliding", "rolling"]
+WINDOWS = ("sliding", "rolling")
+
+MOST_SAMPLES = 100
+"""More at once would take memory without being faster."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ class Writer:
         config: SampleConfig,
         *,
         samples: int = 1,
-        window: Window = "sliding",
+        window: str = "sliding",
         given: Sequence[int] = (),
     ) -> None:
         """Prepare; the model is first run for the first token.
@@ -128,7 +130,16 @@ class Writer:
             samples: number of texts.
             given: tokens that already stand after the prompt, as if they had been drawn; they
                 count towards `config.max_new_tokens`.
+
+        Raises:
+            ConfigError: the window has no such name, or the samples are too many or too few.
         """
+        if window not in WINDOWS:
+            need = f"it must be one of {', '.join(WINDOWS)}"
+            raise ConfigError("window", f"--window is {window!r}, but {need}")
+        if not 1 <= samples <= MOST_SAMPLES:
+            need = f"it must be from 1 to {MOST_SAMPLES}"
+            raise ConfigError("samples", f"--samples is {samples!r}, but {need}")
         self.changes: list[tuple[int, SampleConfig]] = []
         self.written = len(given)
         self.logits: Tensor | None = None
@@ -228,13 +239,18 @@ class Writer:
 
 
 def first_difference(
-    model: GPT, prompt_ids: Tensor, config: SampleConfig, ids: Sequence[int]
+    model: GPT,
+    prompt_ids: Tensor,
+    config: SampleConfig,
+    ids: Sequence[int],
+    tell: Callable[[int], None] = lambda done: None,
 ) -> int | None:
     """Where a text differs from the reference text of the same settings.
 
     Args:
         model: float32 on the CPU.
         ids: the tokens after the prompt.
+        tell: called with the number of tokens compared so far.
 
     Returns:
         the index of the first token that differs or that only one of the texts has, or None.
@@ -244,6 +260,7 @@ def first_difference(
         if count >= len(ids) or ids[count] != token:
             return count
         count += 1
+        tell(count)
     return None if count == len(ids) else count
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -79,13 +79,20 @@ def insight(logits: Tensor, token: int, config: SampleConfig, count: int) -> Ins
     )
 
 
-def next_token(model: GPT, prompt: Prompt, config: SampleConfig, count: int) -> Insight:
+def next_token(
+    model: GPT, prompt: Prompt, config: SampleConfig, count: int, given: Sequence[int] = ()
+) -> Insight:
     """The distribution after a prompt, from learned to drawn, and what the seed picks.
+
+    Args:
+        count: how many of the likeliest tokens are wanted.
+        given: ids that stand after the prompt, as if they had been drawn.
 
     Raises:
         UserError: the weights are broken.
     """
-    writer = Writer(model, prompt.ids, replace(config, max_new_tokens=1))
+    config = replace(config, max_new_tokens=len(given) + 1)
+    writer = Writer(model, prompt.ids, config, given=given)
     token = next(writer)[0]
     assert writer.logits is not None
     return insight(writer.logits[0], token, config, count)

@@ -9,10 +9,13 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tuigpt.config import UserError
+from tuigpt.core.corpus import read_text
 from tuigpt.files import write_atomic
 
 SuffixArray = NDArray[np.int32]
@@ -38,7 +41,7 @@ class Span:
 def build_suffix_array(text: str) -> SuffixArray:
     """Sort all suffixes of a text, (len(text),).
 
-    Takes about 30 bytes of memory for each character while it works, and 4 afterwards.
+    Takes about 60 bytes of memory for each character while it works, and 4 afterwards.
 
     Source: prefix doubling after Manber and Myers, "Suffix arrays: a new method for on-line
     string searches" (1993); groups that are in order already are left alone as in Larsson and
@@ -184,6 +187,33 @@ class Corpus:
         return index < len(self._suffixes) and self._text.startswith(
             wanted, int(self._suffixes[index])
         )
+
+
+def open_training_corpus(header: dict[str, Any], cache: Path) -> Corpus:
+    """Index the text that a checkpoint was trained on.
+
+    Args:
+        header: the checkpoint's.
+        cache: folder that keeps the index.
+
+    Raises:
+        UserError: the checkpoint does not tell its text, or the text is gone or has changed.
+    """
+    facts = header.get("corpus") or {}
+    if not facts.get("path") or not facts.get("sha256"):
+        raise UserError("this checkpoint does not tell which text it was trained on")
+    try:
+        text = read_text(facts["path"])
+    except UserError as error:
+        raise UserError(f"the text this model was trained on is gone: {error}") from None
+    if text.sha256 != facts["sha256"]:
+        raise UserError(
+            f"the text this model was trained on, {str(text.path)!r}, has changed since then"
+        )
+    try:
+        return Corpus.open(text.text, text.sha256, cache)
+    except OSError as error:
+        raise UserError(f"cannot write to {str(cache)!r}: {error.strerror or error}") from None
 
 
 def share_copied(spans: list[Span], length: int) -> float:
