@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import os
 import signal
@@ -18,7 +19,6 @@ import torch
 
 from tuigpt.config import GPTConfig, SampleConfig, UserError
 from tuigpt.core.checkpoint import load_checkpoint, save_checkpoint
-from tuigpt.core.corpus import read_text
 from tuigpt.core.decode import plain, read_prompt
 from tuigpt.core.model import GPT
 from tuigpt.core.tokenizer import CharTokenizer
@@ -51,8 +51,8 @@ def make_checkpoint(path: Path, seed: int = 0, corpus: dict[str, Any] | None = N
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
     (folder / "verse.txt").write_text(VERSE)
-    text = read_text(str(folder / "verse.txt"))
-    corpus = {"name": "verse", "path": str(text.path), "sha256": text.sha256}
+    sha256 = hashlib.sha256(VERSE.encode()).hexdigest()
+    corpus = {"name": "verse", "path": str(folder / "verse.txt"), "sha256": sha256}
     return make_checkpoint(folder / "m.safetensors", corpus=corpus)
 
 
@@ -224,7 +224,7 @@ async def test_it_looks_scores_and_finds_copies(client: GeneratorClient, checkpo
 async def test_a_lost_corpus_is_told(client: GeneratorClient, tmp_path: Path) -> None:
     facts = {"name": "x", "path": str(tmp_path / "gone.txt"), "sha256": "00"}
     path = make_checkpoint(tmp_path / "m.safetensors", corpus=facts)
-    with pytest.raises(UserError, match="is gone"):
+    with pytest.raises(UserError, match="cannot be used"):
         await client.recite(path, "abc")
     (tmp_path / "gone.txt").write_text("another text")
     with pytest.raises(UserError, match="has changed"):

@@ -6,6 +6,7 @@ occurs in the corpus is found by binary search. It is built once for each corpus
 
 from __future__ import annotations
 
+import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuigpt.config import UserError
-from tuigpt.core.corpus import read_text
+from tuigpt.core.named import reopen
 from tuigpt.files import write_atomic
+from tuigpt.wording import file_size
 
 SuffixArray = NDArray[np.int32]
+
+MOST_BYTES = 32_000_000
+"""Largest corpus that is indexed, because building takes some sixty times its size in memory."""
 
 
 @dataclass(frozen=True)
@@ -197,21 +202,28 @@ def open_training_corpus(header: dict[str, Any], cache: Path) -> Corpus:
         cache: folder that keeps the index.
 
     Raises:
-        UserError: the checkpoint does not tell its text, or the text is gone or has changed.
+        UserError: the checkpoint does not tell its text, or the text is gone, has changed
+            or is larger than `MOST_BYTES`.
     """
     facts = header.get("corpus") or {}
-    if not facts.get("path") or not facts.get("sha256"):
+    if not facts.get("sha256"):
         raise UserError("this checkpoint does not tell which text it was trained on")
     try:
-        text = read_text(facts["path"])
+        source = reopen(facts, cache=cache)
+        if source.size > MOST_BYTES:
+            raise UserError(
+                f"it has {file_size(source.size)}, and copies are looked for in at most"
+                f" {file_size(MOST_BYTES)}"
+            )
+        text = "".join(source.chunks())
     except UserError as error:
-        raise UserError(f"the text this model was trained on is gone: {error}") from None
-    if text.sha256 != facts["sha256"]:
+        raise UserError(f"the text this model was trained on cannot be used: {error}") from None
+    if hashlib.sha256(text.encode()).hexdigest() != facts["sha256"]:
         raise UserError(
-            f"the text this model was trained on, {str(text.path)!r}, has changed since then"
+            f"the text this model was trained on, {source.sources[0]!r}, has changed since then"
         )
     try:
-        return Corpus.open(text.text, text.sha256, cache)
+        return Corpus.open(text, facts["sha256"], cache)
     except OSError as error:
         raise UserError(f"cannot write to {str(cache)!r}: {error.strerror or error}") from None
 

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
@@ -203,7 +203,8 @@ class Server:
             done += len(part)
             tell(done)
         nats = torch.cat(parts) if parts else torch.empty(0)
-        score = Score(float(nats.double().sum()), len(nats), max(0, len(text.text) - 1))
+        characters = int(loaded.tokenizer.token_characters[text.ids[1:].numpy()].sum())
+        score = Score(float(nats.double().sum()), len(nats), characters)
         known = score.tokens > 0
         self._send(
             p.Scored(
@@ -296,6 +297,7 @@ class _Outbox:
     def __init__(self, command: p.Generate, tokenizer: Tokenizer) -> None:
         self._command = command
         self._tokenizer = tokenizer
+        self._streams = [tokenizer.stream() for _ in range(command.samples)]
         self._ids: list[list[int]] = [[] for _ in range(command.samples)]
         self._places: list[list[p.Place]] = [[] for _ in range(command.samples)]
         self._turn = 0
@@ -321,15 +323,17 @@ class _Outbox:
         return self._report(sample) if self._ids[sample] else None
 
     def rest(self) -> Iterator[p.Tokens]:
-        """What has not been reported."""
-        for sample, ids in enumerate(self._ids):
-            if ids:
-                yield self._report(sample)
+        """What has not been reported, with the characters that were never completed."""
+        for sample, stream in enumerate(self._streams):
+            report = self._report(sample)
+            report = replace(report, text=report.text + stream.flush())
+            if report.count or report.text:
+                yield report
 
     def _report(self, sample: int) -> p.Tokens:
         ids, self._ids[sample] = self._ids[sample], []
         places, self._places[sample] = self._places[sample], []
-        text = self._tokenizer.decode(ids)
+        text = self._streams[sample].push(ids)
         return p.Tokens(self._command.id, text, len(ids), sample, ids, places)
 
 
