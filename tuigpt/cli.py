@@ -20,6 +20,7 @@ from tuigpt.config import (
     DEFAULT_PRESET,
     PRESETS,
     RECIPES,
+    ConfigError,
     GPTConfig,
     SampleConfig,
     TrainConfig,
@@ -82,19 +83,20 @@ def _parser() -> argparse.ArgumentParser:
 
     train = commands.add_parser("train", parents=[home], help="train a model on a text")
     train.set_defaults(run=_run_train)
-    train.add_argument(
-        "text", nargs="*", metavar="TEXT",
-        help="text files or folders, joined in this order; or shakespeare, the built-in text"
-        " (default), or tinyshakespeare, which is fetched",
-    )  # fmt: skip
+    _add_text(train)
     train.add_argument("--name", help="name of the run (default: from text and preset)")
     train.add_argument("--resume", metavar="RUN", help="go on with a run that was stopped")
-    train.add_argument(
-        "--preset", choices=sorted(PRESETS), help=f"size of the model (default {DEFAULT_PRESET})"
-    )
     train.add_argument("--log-file", help=argparse.SUPPRESS)
-    _add_fields(train, GPTConfig, leave_out={"vocab_size"}, default="the preset's")
-    _add_fields(train, TrainConfig)
+    _add_settings(train)
+
+    inspect = commands.add_parser(
+        "inspect", parents=[home], help="tell what a text holds, as train would read it"
+    )
+    inspect.set_defaults(run=_run_inspect)
+    _add_text(inspect)
+    inspect.add_argument("--json", action="store_true", help="JSON lines, for programs")
+    inspect.add_argument("--fetch", action="store_true", help=argparse.SUPPRESS)
+    _add_settings(inspect)
 
     generate = commands.add_parser("generate", parents=[home], help="write text from a checkpoint")
     generate.set_defaults(run=_run_generate)
@@ -104,15 +106,99 @@ def _parser() -> argparse.ArgumentParser:
     generate.add_argument("--prompt", default="", help="text to go on from")
     generate.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     _add_fields(generate, SampleConfig)
+    generate.add_argument(
+        "--samples", default="1", metavar="N",
+        help="write N texts side by side, with the seeds from --seed on (default 1)",
+    )  # fmt: skip
+    generate.add_argument(
+        "--window", default="sliding", metavar="sliding|rolling",
+        help="past the model's context: sliding is the workshop's text, rolling is quick and"
+        " endless (default sliding)",
+    )  # fmt: skip
+    generate.add_argument(
+        "--written", default="", metavar="TEXT",
+        help="text that stands after the prompt already: go on, or branch off, from there",
+    )  # fmt: skip
+    generate.add_argument(
+        "--verify", action="store_true",
+        help="write it again with the plain loop, and compare letter by letter",
+    )  # fmt: skip
+    generate.add_argument(
+        "--card", metavar="FILE", help="verify, then write text and commands to FILE, to submit"
+    )
+    generate.add_argument(
+        "--recited", default="0", metavar="N",
+        help="tell which parts of N and more characters are copied from the training text",
+    )  # fmt: skip
+    generate.add_argument(
+        "--probs", metavar="N",
+        help="print JSON Lines instead: each token with its probability, rank and N alternatives",
+    )  # fmt: skip
+
+    score = commands.add_parser(
+        "score", parents=[home], help="tell how surprising a text is to a model"
+    )
+    score.set_defaults(run=_run_score)
+    _add_judge(score, "FILE", "a UTF-8 text file, or - for standard input")
+
+    following = commands.add_parser(
+        "next", parents=[home], help="show what could come next, as learned and as drawn"
+    )
+    following.set_defaults(run=_run_next)
+    _add_judge(following, None, "")
+    following.add_argument("--prompt", default="", help="text to go on from")
+    _add_fields(following, SampleConfig, leave_out={"max_new_tokens"})
+
+    recite = commands.add_parser(
+        "recite", parents=[home], help="find what a text copies from a model's training text"
+    )
+    recite.set_defaults(run=_run_recite)
+    _add_judge(recite, "FILE", "a UTF-8 text file, or - for standard input")
+    recite.add_argument(
+        "--at-least", default="20", metavar="N", help="shortest copy that counts (default 20)"
+    )
 
     runs = commands.add_parser("list", parents=[home], help="list runs and their checkpoints")
     runs.set_defaults(run=_run_list)
     runs.add_argument("name", nargs="?", metavar="RUN", help="only this run")
 
+    cache = commands.add_parser(
+        "cache", parents=[home], help="show what is kept to save time, or clear it"
+    )
+    cache.set_defaults(run=_run_cache)
+    cache.add_argument("action", nargs="?", choices=["show", "clear"], default="show")
+
     stop = commands.add_parser("stop", parents=[home], help="ask a run to save and stop")
     stop.set_defaults(run=_run_stop)
     stop.add_argument("name", metavar="RUN")
     return parser
+
+
+def _add_text(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "text", nargs="*", metavar="TEXT",
+        help="text files or folders, joined in this order; or shakespeare, the built-in text"
+        " (default), or tinyshakespeare, which is fetched",
+    )  # fmt: skip
+
+
+def _add_settings(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--preset", choices=sorted(PRESETS), help=f"size of the model (default {DEFAULT_PRESET})"
+    )
+    _add_fields(parser, GPTConfig, leave_out={"vocab_size"}, default="the preset's")
+    _add_fields(parser, TrainConfig)
+
+
+def _add_judge(parser: argparse.ArgumentParser, file: str | None, explanation: str) -> None:
+    """What the commands share that look at a text with a model."""
+    parser.add_argument(
+        "checkpoint", metavar="CHECKPOINT", help="a file, RUN, RUN@STEP or RUN@best"
+    )
+    if file:
+        parser.add_argument("file", metavar=file, help=explanation)
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
 
 
 def _add_fields(
@@ -176,11 +262,88 @@ def _run_train(options: argparse.Namespace) -> int:
     )
 
 
-def _run_generate(options: argparse.Namespace) -> int:
-    from tuigpt.commands.generate import run
+def _run_inspect(options: argparse.Namespace) -> int:
+    from tuigpt.commands.inspect import run
 
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=given_fields(options, TrainConfig),
+        as_json=options.json,
+        fetch=options.fetch,
+    )
+
+
+def _run_cache(options: argparse.Namespace) -> int:
+    from tuigpt.commands.cache import run
+
+    return run(home_dir(options.home), options.action == "clear")
+
+
+def _run_generate(options: argparse.Namespace) -> int:
     config = SampleConfig(**given_fields(options, SampleConfig))  # type: ignore[arg-type]
-    return run(home_dir(options.home), options.checkpoint, options.prompt, config, options.device)
+    samples = _count("samples", options.samples, 1)
+    recited = _count("recited", options.recited, 0)
+    probs = None if options.probs is None else _count("probs", options.probs, 0)
+
+    from tuigpt.commands.generate import Wishes, run
+
+    wishes = Wishes(
+        device=options.device,
+        samples=samples,
+        window=options.window,
+        written=_as_typed(options.written),
+        verify=options.verify,
+        card=options.card,
+        recited=recited,
+        probs=probs,
+    )
+    prompt = _as_typed(options.prompt)
+    return run(home_dir(options.home), options.checkpoint, prompt, config, wishes)
+
+
+def _run_score(options: argparse.Namespace) -> int:
+    from tuigpt.commands.score import run_score
+
+    home = home_dir(options.home)
+    return run_score(home, options.checkpoint, options.file, options.device, options.json)
+
+
+def _run_next(options: argparse.Namespace) -> int:
+    config = SampleConfig(**given_fields(options, SampleConfig))  # type: ignore[arg-type]
+
+    from tuigpt.commands.score import run_next
+
+    home = home_dir(options.home)
+    return run_next(home, options.checkpoint, options.prompt, config, options.device, options.json)
+
+
+def _run_recite(options: argparse.Namespace) -> int:
+    at_least = _count("at-least", options.at_least, 1)
+
+    from tuigpt.commands.score import run_recite
+
+    return run_recite(
+        home_dir(options.home), options.checkpoint, options.file, at_least, options.json
+    )
+
+
+def _as_typed(text: str) -> str:
+    """A text from the command line as UTF-8, also where the locale made Python read it as ASCII."""
+    try:
+        return os.fsencode(text).decode()
+    except UnicodeError:
+        return text
+
+
+def _count(name: str, text: str, at_least: int) -> int:
+    """Read a whole number that is no field of a configuration."""
+    if not text.strip().isdecimal() or int(text) < at_least:
+        need = f"a whole number, {at_least} or more"
+        raise ConfigError(name, f"--{name} is {text!r}, but it must be {need}")
+    return int(text)
 
 
 def _run_list(options: argparse.Namespace) -> int:
