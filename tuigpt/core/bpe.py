@@ -3,17 +3,17 @@
 Tokens 0 to 255 are the single bytes, so every text has tokens; each further token joins two
 earlier ones. Pairs are joined only within a word, a number, a run of signs or a run of blanks,
 with the blank before it. A combining mark belongs to its letter: without that, Tamil or Hindi
-would fall into pieces. Learning and encoding are done by the `tokenizers` library, imported on
-use; decoding needs nothing but the table of bytes.
+would fall into pieces. Pairs are learned and joined by the `tokenizers` library, imported on use;
+decoding needs nothing but the table of bytes.
 """
 
 from __future__ import annotations
 
 import codecs
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,15 +23,25 @@ from tuigpt.core.tokenizer import Ids, TextStream, Tokenizer, segments
 if TYPE_CHECKING:
     import tokenizers
 
-WORDS = (
-    r" ?[\p{L}\p{M}]{1,64}| ?\p{N}{1,64}| ?[^\s\p{L}\p{M}\p{N}][^\s\p{L}\p{N}]{0,63}"
-    r"|\n{1,64}|[^\S\n]{1,64}(?!\S)|[^\S\n]{1,64}"
+_BLANKS = r" \t\r\x0b\x0c\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_SIGNS = (
+    r"!-/:-@\[-`{-~\xa1-\xa9\xab-\xb4\xb6-\xb9\xbb-\xbf\xd7\xf7\u05be\u060c\u061b\u061f\u06d4"
+    r"\u0964\u0965\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3020\u3030\ufe10-\ufe1f"
+    r"\ufe30-\ufe6f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65"
 )
-"""What pairs are joined within: GPT-2's rule, but with marks in words and line ends apart. The
-bound keeps a text without blanks from being one word of a million letters."""
+WORDS = re.compile(
+    rf" ?[^{_BLANKS}{_SIGNS}0-9\n]{{1,64}}| ?[0-9]{{1,64}}| ?[{_SIGNS}]{{1,64}}|\n{{1,64}}"
+    rf"|[{_BLANKS}]{{1,64}}(?![^{_BLANKS}\n])|[{_BLANKS}]{{1,64}}"
+)
+"""What pairs are joined within: GPT-2's rule, spelled out so that no version of Unicode changes
+it. What is no blank, digit or sign counts as a letter: marks and emoji too. The bound keeps a text
+without blanks from being one word of a million letters."""
 
-_BATCH = 32
-"""Segments that are encoded in one call, on all cores."""
+_RULE = 1
+"""Number of the rule `WORDS`, kept with the pairs that were learned under it."""
+
+_KNOWN_WORDS = 200_000
+"""Words whose tokens are remembered; memory stays constant, however long the text."""
 
 
 class BPETokenizer(Tokenizer):
@@ -41,16 +51,10 @@ class BPETokenizer(Tokenizer):
         merges: the pairs of tokens that are joined, the first learned first.
     """
 
-    def __init__(self, merges: Sequence[tuple[int, int]], words: str = WORDS) -> None:
-        """
-        Args:
-            words: regular expression of what pairs are joined within.
-
-        Raises:
-            ValueError: a merge names a token that is not there yet.
-        """
+    def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
+        """Raises ValueError when a merge names a token that is not there yet."""
         self.merges = tuple((int(a), int(b)) for a, b in merges)
-        self._words = words
+        self._tokens_of: dict[str, bytes] = {}  # of words seen before, as 4-byte numbers
         self._bytes = [bytes([b]) for b in range(256)]
         known = set(self._bytes)
         for a, b in self.merges:
@@ -71,14 +75,14 @@ class BPETokenizer(Tokenizer):
         """
         from tokenizers import models, trainers
 
-        engine = _engine(models.BPE(), WORDS)
+        engine = _engine(models.BPE())
         trainer = trainers.BpeTrainer(
             vocab_size=vocab_size,
             min_frequency=2,
             show_progress=False,
             initial_alphabet=list(_SHOWN),
         )
-        engine.train_from_iterator(segments(texts), trainer)
+        engine.train_from_iterator(map(WORDS.findall, segments(texts)), trainer)
         learned = json.loads(engine.to_str())["model"]["merges"]
         id_of = {bytes([b]): b for b in range(256)}
         merges = []
@@ -98,12 +102,14 @@ class BPETokenizer(Tokenizer):
         try:
             if record["type"] != "bpe":
                 raise ValueError(f"unknown tokenizer type {record['type']!r}")
-            return cls([(a, b) for a, b in record["merges"]], str(record["words"]))
+            if record["words"] != _RULE:
+                raise ValueError("its tokenizer was made by a newer tuigpt")
+            return cls([(a, b) for a, b in record["merges"]])
         except (KeyError, TypeError):
             raise ValueError("its tokenizer's merges cannot be read") from None
 
     def to_dict(self) -> dict[str, Any]:
-        return {"type": "bpe", "merges": [list(pair) for pair in self.merges], "words": self._words}
+        return {"type": "bpe", "merges": [list(pair) for pair in self.merges], "words": _RULE}
 
     @property
     def vocab_size(self) -> int:
@@ -126,12 +132,23 @@ class BPETokenizer(Tokenizer):
         return np.concatenate([np.empty(0, np.int64), *self.encode_stream([text])])
 
     def encode_stream(self, chunks: Iterable[str]) -> Iterator[Ids]:
-        pieces = segments(chunks)
-        while batch := list(islice(pieces, _BATCH)):
-            for piece in batch:
-                piece.encode("utf-8")  # a lone surrogate is our ValueError, not the library's
-            for encoding in self._encoder.encode_batch_fast(batch):
-                yield np.array(encoding.ids, dtype=np.int64)
+        known = self._tokens_of
+        for segment in segments(chunks):
+            words = WORDS.findall(segment)
+            new = [word for word in set(words) if word not in known]
+            if new:
+                if len(known) + len(new) > _KNOWN_WORDS:
+                    known.clear()
+                    new = list(set(words))
+                self._look_up(new)
+            tokens = np.frombuffer(b"".join(map(known.__getitem__, words)), np.uint32)
+            yield tokens.astype(np.int64)
+
+    def _look_up(self, words: list[str]) -> None:
+        for word in words:
+            word.encode("utf-8")  # a lone surrogate is our ValueError, not the library's
+        for word, encoding in zip(words, self._encoder.encode_batch_fast(words), strict=True):
+            self._tokens_of[word] = np.array(encoding.ids, np.uint32).tobytes()
 
     def decode(self, ids: Ids | Sequence[int]) -> str:
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace")
@@ -145,7 +162,7 @@ class BPETokenizer(Tokenizer):
 
         vocab = {_to_shown(token): i for i, token in enumerate(self._bytes)}
         merges = [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
-        return _engine(models.BPE(vocab=vocab, merges=merges), self._words)
+        return _engine(models.BPE(vocab=vocab, merges=merges))
 
 
 class _ByteStream(TextStream):
@@ -160,16 +177,11 @@ class _ByteStream(TextStream):
         return self._decoder.decode(b"", final=True)
 
 
-def _engine(model: Any, words: str) -> tokenizers.Tokenizer:
-    from tokenizers import Regex, Tokenizer, pre_tokenizers
+def _engine(model: Any) -> tokenizers.Tokenizer:
+    from tokenizers import Tokenizer, pre_tokenizers
 
     engine = Tokenizer(model)
-    engine.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(words), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     return engine
 
 

@@ -303,8 +303,7 @@ def scan(text: Text, progress: Progress = silent) -> Scan:
     for number, chunk in enumerate(text.chunks(changes, progress)):
         encoded = chunk.encode()
         digest.update(encoded)
-        points = np.frombuffer(encoded, np.uint8) if chunk.isascii() else code_points(chunk)
-        found = np.bincount(points)
+        found = np.bincount(code_points(chunk))
         counts[: len(found)] += found
         if keep_every <= 1 or number % keep_every == 0:
             pieces.append((characters, chunk))

@@ -99,8 +99,10 @@ def tokenizer_from_dict(record: dict[str, Any]) -> Tokenizer:
     raise ValueError(f"unknown tokenizer type {record.get('type')!r}")
 
 
-def code_points(text: str) -> NDArray[np.uint32]:
+def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:
     """The text's code points, (len(text),)."""
+    if text.isascii():
+        return np.frombuffer(text.encode("ascii"), dtype=np.uint8)
     # A command line can hold lone surrogates; they pass here and are then simply unknown.
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
@@ -119,7 +121,7 @@ class CharTokenizer(Tokenizer):
         if not vocab or (np.diff(known.astype(np.int64)) <= 0).any():
             raise ValueError("a character vocabulary must be ascending, each character once")
         # One entry more than there are known points: whatever lies above them lands there.
-        self._id_of = np.full(int(known[-1]) + 2, -1, dtype=np.int32)
+        self._id_of = np.full(max(int(known[-1]), 0x7F) + 2, -1, dtype=np.int64)
         self._id_of[known] = np.arange(len(known))
 
     @classmethod
@@ -160,9 +162,11 @@ class CharTokenizer(Tokenizer):
         return kept, "".join(dict.fromkeys(c for c in text if c not in known))
 
     def encode(self, text: str) -> Ids:
-        points = np.minimum(code_points(text), len(self._id_of) - 1)
-        ids = self._id_of[points].astype(np.int64)
-        if (ids < 0).any():
+        points = code_points(text)
+        if points.dtype != np.uint8:
+            points = np.minimum(points, len(self._id_of) - 1)
+        ids: Ids = self._id_of[points]
+        if len(ids) and ids.min() < 0:
             raise ValueError(f"not in the vocabulary: {self.split_unknown(text)[1]!r}")
         return ids
 

@@ -37,6 +37,16 @@ class Launch:
         last = lines[-1] if lines else f"it ended with status {self.process.returncode}"
         return last.removeprefix("tuigpt: ")
 
+    def last_words(self) -> str:
+        """The newest line of what a trainer without a run folder has printed, or ""."""
+        try:
+            with open(self.log, "rb") as stream:
+                stream.seek(-min(os.fstat(stream.fileno()).st_size, 4096), os.SEEK_END)
+                lines = stream.read().decode("utf-8", "replace").split("\n")
+        except OSError:
+            return ""
+        return next((line.strip() for line in reversed(lines[:-1]) if line.strip()), "")
+
 
 def start(home: Path, arguments: Sequence[str]) -> Launch:
     """Start `tuigpt train` with these arguments, detached from the terminal.

@@ -125,8 +125,9 @@ def test_characters_are_numbered_in_code_point_order() -> None:
 
 def test_a_tokenizer_that_cannot_be_is_refused() -> None:
     for record in ({}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
-                   {"type": "bpe", "words": "x", "merges": [[0, 999]]},
-                   {"type": "bpe", "words": "x", "merges": 5}):  # fmt: skip
+                   {"type": "bpe", "words": 1, "merges": [[0, 999]]},
+                   {"type": "bpe", "words": 2, "merges": []},
+                   {"type": "bpe", "words": 1, "merges": 5}):  # fmt: skip
         with pytest.raises(ValueError):
             tokenizer_from_dict(record)
     for vocab in ("", "ba", "aa"):

@@ -27,18 +27,30 @@ from tuigpt.config import (
 )
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.store import RUN_FILE, free_name, new_run_folder
+from tuigpt.tui.widgets.text_preview import TextPreview
 from tuigpt.wording import short_count
 
 BUILT_IN_TEXT = "shakespeare"
 
 MODEL_FIELDS = ("block_size", "dropout")
-TRAIN_FIELDS = ("max_steps", "batch_size", "learning_rate", "seed")
+TRAIN_FIELDS = (
+    "tokenizer", "val_fraction", "encoding", "max_steps", "batch_size", "learning_rate", "seed"
+)  # fmt: skip
+
+
+def _default(config: type, name: str) -> str:
+    value = config.__dataclass_fields__[name].default  # type: ignore[attr-defined]
+    return value if isinstance(value, str) else f"{value:g}"
+
 
 FIELDS = {
-    "text": (BUILT_IN_TEXT, "shakespeare, which is built in, or the path of a UTF-8 text file"),
+    "text": (
+        BUILT_IN_TEXT,
+        "file or folder, shakespeare, or tinyshakespeare; several with ; between",
+    ),
     "name": ("", "what the run is called; left empty, a name is made up"),
     **{
-        name: (f"{config.__dataclass_fields__[name].default:g}", help_of(config, name))
+        name: (_default(config, name), help_of(config, name))
         for config, names in ((TrainConfig, TRAIN_FIELDS), (GPTConfig, MODEL_FIELDS))
         for name in names
     },
@@ -60,6 +72,8 @@ class NewRun(ModalScreen[str | None]):
         Binding("escape", "back", "back", tooltip="Start nothing", id="new-run.back"),
         Binding("ctrl+s", "start", "start training", id="new-run.start",
                 tooltip="Start a trainer with these settings"),
+        Binding("ctrl+y", "agree", "agree", id="new-run.agree", priority=True,
+                tooltip="Read the text in the way that is offered"),
     ]  # fmt: skip
 
     def __init__(self, home: Path) -> None:
@@ -78,6 +92,7 @@ class NewRun(ModalScreen[str | None]):
                     yield Label(name.replace("_", " "), classes="label")
                     yield Input(default, id=name, compact=True, tooltip=explanation)
             yield Static(id="hint", markup=False)
+            yield TextPreview(id="preview")
             yield Static(id="verdict", markup=False)
             with Horizontal(id="buttons"):
                 yield Button("Start training", id="start", variant="primary", compact=True)
@@ -97,6 +112,10 @@ class NewRun(ModalScreen[str | None]):
         explanation = FIELDS.get(focused.id or "", ("", ""))[1] if focused else ""
         if focused is not None and focused.id == "preset":
             explanation = "the size of the model: a bigger one learns more, and takes longer"
+        if focused is not None and focused.id == "preview":
+            explanation = (
+                "what the text holds, and how far counting letters, pairs and triples gets"
+            )
         self.query_one("#hint", Static).update(explanation)
 
     @on(Input.Changed)
@@ -104,12 +123,49 @@ class NewRun(ModalScreen[str | None]):
     def _judge(self) -> None:
         """Say what these settings make, or what is wrong with them and where."""
         self.query(Input).remove_class("wrong")
+        preview = self.query_one(TextPreview)
         try:
-            model, _ = self._settings()
+            model, flags = self._settings()
         except ConfigError as error:
+            preview.forget()
             self._complain(error)
             return
         self._say(f"about {short_count(model.n_params)} parameters")
+        preview.look(self._arguments(flags))
+
+    def _arguments(self, flags: dict[str, str]) -> list[str]:
+        """What `tuigpt inspect` and `tuigpt train` are called with, but for the run's name."""
+        given = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
+        return ["--home", str(self._home), *given, "--", *_sources(self._value("text"))]
+
+    @on(TextPreview.Read)
+    def _text_read(self, event: TextPreview.Read) -> None:
+        if self._launch is not None:
+            return
+        offer = event.preview.offer
+        if offer is not None:
+            self._say(f"ctrl+y  {offer.words}")
+        elif event.problem and not event.readable:
+            self._say("no text to train on yet")
+        elif event.problem:
+            self._say(event.problem, wrong=True)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is something to agree with only while something is offered."""
+        return action != "agree" or self.query_one(TextPreview).offer is not None
+
+    def action_agree(self) -> None:
+        """Take up the preview's offer: name the encoding, or let the text be fetched."""
+        preview = self.query_one(TextPreview)
+        if preview.offer is None:
+            return
+        _, flags = self._settings()
+        for argument in preview.offer.arguments:
+            name, _, value = argument.removeprefix("--").partition("=")
+            if value:
+                self.query_one(f"#{name}", Input).value = value
+            else:
+                preview.look([argument, *self._arguments(flags)])
 
     def _settings(self) -> tuple[GPTConfig, dict[str, str]]:
         """The model as configured (its vocabulary is the text's to decide), and the flags.
@@ -148,18 +204,17 @@ class NewRun(ModalScreen[str | None]):
         """Check everything that can be checked here, then start the trainer and wait for it."""
         if self._launch is not None:
             return
-        source = self._value("text") or BUILT_IN_TEXT
+        sources = _sources(self._value("text"))
         try:
             _, flags = self._settings()
-            stem = source if source == BUILT_IN_TEXT else Path(source).stem
+            stem = sources[0] if sources[0] == BUILT_IN_TEXT else Path(sources[0]).stem
             name = self._value("name") or free_name(self._home, f"{stem}-{flags['preset']}")
             folder = new_run_folder(self._home, name)
         except UserError as error:
             self._complain(error)
             return
-        arguments = [f"--{n.replace('_', '-')}={value}" for n, value in flags.items()]
         try:
-            self._launch = start(self._home, [*arguments, f"--name={name}", "--", source])
+            self._launch = start(self._home, [f"--name={name}", *self._arguments(flags)])
         except OSError as error:
             self._say(f"cannot start the trainer: {error}", wrong=True)
             return
@@ -174,6 +229,8 @@ class NewRun(ModalScreen[str | None]):
                 self._launch = None
                 self._say(refusal, wrong=True)
                 return
+            if words := launch.last_words():
+                self._say(words)
             await asyncio.sleep(POLL)
         self.dismiss(folder.name)
 
@@ -183,6 +240,13 @@ class NewRun(ModalScreen[str | None]):
         if self._launch is not None:
             self._launch.process.terminate()
         self.dismiss(None)
+
+
+def _sources(typed: str) -> list[str]:
+    """The texts that a user named; a semicolon separates them, unless it is in a file's name."""
+    if ";" in typed and not Path(typed).expanduser().exists():
+        return [part.strip() for part in typed.split(";") if part.strip()] or [BUILT_IN_TEXT]
+    return [typed or BUILT_IN_TEXT]
 
 
 def _preset_label(name: str) -> str:
