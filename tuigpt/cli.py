@@ -28,6 +28,7 @@ from tuigpt.config import (
     parse_field,
 )
 from tuigpt.paths import home_dir
+from tuigpt.wording import one_line
 
 BAD_INPUT = 2
 """Exit status when the user asked for something that cannot be done as asked."""
@@ -35,7 +36,7 @@ BAD_INPUT = 2
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"tuigpt: {message} (see {self.prog} --help)", file=sys.stderr)
+        print(f"tuigpt: {one_line(message)} (see {self.prog} --help)", file=sys.stderr)
         raise SystemExit(BAD_INPUT)
 
 
@@ -45,11 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # a generated text may hold any character
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = _parser().parse_args([_with_hyphens(argument) for argument in given])
+    flags_end = given.index("--") if "--" in given else len(given)
+    flags = [_with_hyphens(argument) for argument in given[:flags_end]]
+    options = _parser().parse_args(flags + given[flags_end:])
     try:
-        return int(options.run(options))
+        status = int(options.run(options))
+        sys.stdout.flush()  # here, where a reader that has gone is no error
+        return status
     except UserError as error:
-        print(f"tuigpt: {error}", file=sys.stderr)
+        print(f"tuigpt: {one_line(str(error))}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

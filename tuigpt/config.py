@@ -81,7 +81,7 @@ class GPTConfig:
             "dropout", self.dropout, "at least 0 and less than 1",
         )  # fmt: skip
         if self.n_embd % self.n_head:
-            choices = [n for n in range(1, self.n_embd + 1) if self.n_embd % n == 0]
+            choices = [n for n in range(1, min(self.n_embd, 4096) + 1) if self.n_embd % n == 0]
             near = min(choices, key=lambda n: abs(n - self.n_head))
             width = self.n_head * max(1, self.n_embd // self.n_head)
             raise ConfigError(

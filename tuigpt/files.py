@@ -84,7 +84,12 @@ def to_json(record: dict[str, Any]) -> str:
     bad = [k for k, v in record.items() if isinstance(v, float) and not math.isfinite(v)]
     if bad:
         record = {k: None if k in bad else v for k, v in record.items()} | {"nonfinite": bad}
-    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+    line = json.dumps(record, ensure_ascii=False, allow_nan=False)
+    try:
+        line.encode()
+    except UnicodeEncodeError:  # a path may hold bytes that are no UTF-8
+        line = json.dumps(record, allow_nan=False)
+    return line
 
 
 def from_json(line: str | bytes) -> dict[str, Any]:
@@ -93,7 +98,10 @@ def from_json(line: str | bytes) -> dict[str, Any]:
     Raises:
         ValueError: the line is not a JSON object.
     """
-    record = json.loads(line)
+    try:
+        record = json.loads(line)
+    except RecursionError:
+        raise ValueError("too deeply nested") from None
     if not isinstance(record, dict):
         raise ValueError("not a JSON object")
     for name in record.pop("nonfinite", ()):
@@ -135,10 +143,26 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
             raise ValueError("not a safetensors file, or cut short")
         try:
             header = json.loads(stream.read(length))
-            metadata = header.pop("__metadata__", {})
+            metadata = dict(header.pop("__metadata__", {}))
             tensors_end = max((t["data_offsets"][1] for t in header.values()), default=0)
-        except (ValueError, AttributeError, KeyError, TypeError, IndexError):
+        except (ValueError, AttributeError, KeyError, TypeError, IndexError, RecursionError):
             raise ValueError("not a safetensors file") from None
     if size != 8 + length + tensors_end:
         raise ValueError("the file is cut short")
     return {str(k): str(v) for k, v in metadata.items()}
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """What a checkpoint of tuigpt tells of itself, without its tensors.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is not a whole checkpoint of tuigpt; the text says what is wrong.
+    """
+    text = read_safetensors_metadata(path).get("tuigpt")
+    if text is None:
+        raise ValueError("it is a safetensors file, but not one of tuigpt's checkpoints")
+    try:
+        return from_json(text)
+    except ValueError:
+        raise ValueError("its header cannot be read") from None

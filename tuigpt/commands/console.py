@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from typing import TextIO
@@ -19,7 +20,14 @@ PLAIN_LINE_EVERY = 10.0
 
 
 class Console:
-    """Follows one training on a text stream."""
+    """Follows one training on a text stream.
+
+    A stream that fails, such as a pipe without a reader or a file on a full disk, is written to no
+    more; it never ends the training.
+
+    Attributes:
+        unread: whether the stream was a pipe whose reader has gone.
+    """
 
     def __init__(
         self, stream: TextIO, run_name: str, config: GPTConfig, symbols: int | None = None
@@ -35,6 +43,7 @@ class Console:
         self._live = stream.isatty()
         self._shown = 0.0
         self._line = ""
+        self.unread = False
 
     def begin(self, status: RunStatus) -> None:
         """Say what is being trained."""
@@ -92,14 +101,20 @@ class Console:
         if self._live:
             width = shutil.get_terminal_size().columns - 1
             self._line = line[:width]
-            self._stream.write(f"\r{self._line}\x1b[K")
+            self._write(f"\r{self._line}\x1b[K")
         else:
-            self._stream.write(line + "\n")
-        self._stream.flush()
+            self._write(line + "\n")
 
     def _print(self, line: str) -> None:
-        if self._line:
-            self._stream.write("\r\x1b[K")
-            self._line = ""
-        self._stream.write(line + "\n")
-        self._stream.flush()
+        clear = "\r\x1b[K" if self._line else ""
+        self._line = ""
+        self._write(f"{clear}{line}\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except OSError as error:
+            self.unread = isinstance(error, BrokenPipeError)
+            # What is still in the stream's buffer must not fail again at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())

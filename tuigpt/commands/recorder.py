@@ -216,10 +216,11 @@ class Recorder:
     def _write(self) -> None:
         with self._lock:
             self._written = time.monotonic()
-            self.status = replace(self.status, heartbeat=utc_now())
+            # Only read here: the heartbeat's thread must not undo what was told meanwhile.
+            status = replace(self.status, heartbeat=utc_now())
             # A status that cannot be written (a full disk) must not end the training.
             with suppress(OSError):
-                write_status(self.folder, self.status)
+                write_status(self.folder, status)
 
     def _beat(self) -> None:
         while not self._closed.wait(HEARTBEAT_EVERY):

@@ -9,12 +9,13 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from tuigpt.commands.console import Console
@@ -28,17 +29,17 @@ from tuigpt.commands.prepare import (
 )
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.commands.recorder import Recorder
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, UserError
+from tuigpt.config import DEFAULT_PRESET, PRESETS, ConfigError, GPTConfig, TrainConfig, UserError
 from tuigpt.core.checkpoint import load_checkpoint, versions
-from tuigpt.core.device import describe, resolve_device
+from tuigpt.core.device import describe, memory_bytes, resolve_device
 from tuigpt.core.model import GPT
 from tuigpt.core.named import BUILT_IN
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import Diverged, Trainer
 from tuigpt.files import folder_in_the_making, to_json
 from tuigpt.paths import cache_dir
-from tuigpt.runs.control import Requests
-from tuigpt.runs.status import RunStatus, utc_now, write_status
+from tuigpt.runs.control import Requests, last_request
+from tuigpt.runs.status import RunStatus, status_of_this_process, utc_now, write_status
 from tuigpt.runs.store import (
     CHECKPOINTS,
     RESUME_FILE,
@@ -49,6 +50,7 @@ from tuigpt.runs.store import (
     free_name,
     new_run_folder,
 )
+from tuigpt.wording import file_size, short_count
 
 FAILED = 1
 """Exit status of a training that began and could not go on."""
@@ -115,7 +117,7 @@ def _begin(
         )
     config = replace(shape, vocab_size=tokenizer.vocab_size)
     torch.manual_seed(train_config.seed)
-    trainer = Trainer(GPT(config).to(device), tokenizer, corpus, train_config)
+    trainer = Trainer(_build(config, device), tokenizer, corpus, train_config)
 
     record = {
         "format": 1,
@@ -130,7 +132,7 @@ def _begin(
         "versions": versions(),
         "parent": None,
     }
-    status = RunStatus(max_steps=train_config.max_steps, device=describe(device), pid=os.getpid())
+    status = status_of_this_process(max_steps=train_config.max_steps, device=describe(device))
     with _taken_name_is_the_users_error(folder), folder_in_the_making(folder) as draft:
         (draft / RUN_FILE).write_text(to_json(record) + "\n", "utf-8")
         (draft / CHECKPOINTS).mkdir()
@@ -138,20 +140,42 @@ def _begin(
     return folder, trainer, _recorder(folder, trainer, tokenizer, record, status)
 
 
+def _build(config: GPTConfig, device: torch.device) -> GPT:
+    """A new model, if there is memory to train it."""
+    count = config.n_params
+    need = 16 * count  # weights, gradients and AdamW's two moments, in float32
+    have = memory_bytes(device)
+    try:
+        if need <= have:
+            return GPT(config).to(device)
+    except (RuntimeError, MemoryError):
+        pass
+    raise UserError(
+        f"a model of {short_count(count)} parameters needs {file_size(need)} of memory and more:"
+        f" {device} has {file_size(have)}; try a smaller one"
+    )
+
+
 def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
     run = find_run(name, home)
     if run.status.alive:
         raise UserError(f"run {name!r} is {run.status.state} already (process {run.status.pid})")
-    train_config = TrainConfig(**run.record["train"])
+    try:
+        train_config = TrainConfig(**run.record["train"])
+    except (KeyError, TypeError, ConfigError):
+        raise UserError(
+            f"run {name!r} cannot be resumed: its {RUN_FILE} is not of this tuigpt's kind"
+        ) from None
     device = resolve_device(train_config.device)
     try:
         state = load_file(run.folder / RESUME_FILE)
         step = int(state["step"])
-    except (OSError, KeyError):
+    except (OSError, KeyError, SafetensorError):
         raise UserError(
             f"run {name!r} cannot be resumed: it has no readable {RESUME_FILE}"
         ) from None
-    if step >= train_config.max_steps:
+    # At the last step the last evaluation may still be due.
+    if step >= train_config.max_steps and run.status.state == "finished":
         raise UserError(f"run {name!r} is finished: {step:,} of {train_config.max_steps:,} steps")
     model, tokenizer, _ = load_checkpoint(checkpoint_path(run.folder, step), device)
     cache = cache_dir(home)
@@ -162,7 +186,11 @@ def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
         )
     trainer = Trainer(model, tokenizer, corpus, train_config)
     trainer.restore(state)
-    status = RunStatus(max_steps=train_config.max_steps, device=describe(device))
+    status = status_of_this_process(
+        max_steps=train_config.max_steps,
+        device=describe(device),
+        answered=last_request(run.folder),
+    )
     recorder = _recorder(run.folder, trainer, tokenizer, run.record, status)
     recorder.note(f"resumed at step {step:,}")
     return run.folder, trainer, recorder
@@ -207,7 +235,7 @@ class _Stop:
 
 def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
     stop = _Stop()
-    requests = Requests(folder)
+    requests = Requests(folder, recorder.status.answered)
     facts = recorder.facts
     characters = facts["train"].get("tokenizer", "char") == "char"
     symbols = None if characters else int(facts["corpus"]["symbols"])
@@ -218,6 +246,7 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
             recorder.record(event)
             console.show(event, recorder.status)
             _carry_out(requests, stop, trainer, recorder, console)
+            stop.asked |= console.unread
             if stop.asked:
                 break
     except Diverged as error:
@@ -225,12 +254,24 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
         console.end(str(error))
         return FAILED
     except Exception as error:
-        traceback.print_exc(file=open(folder / TRAINER_LOG, "a", encoding="utf-8"))
-        message = f"{type(error).__name__} at step {trainer.step:,}: {error}"
+        with suppress(OSError), open(folder / TRAINER_LOG, "a", encoding="utf-8") as log:
+            traceback.print_exc(file=log)
+        message = _why(error, trainer.step)
         recorder.close("failed", message)
         console.end(f"{message}\ndetails: {folder / TRAINER_LOG}")
         return FAILED
     return _end(trainer, recorder, console)
+
+
+def _why(error: Exception, step: int) -> str:
+    """What went wrong, in one line."""
+    reason = (str(error).splitlines() or [""])[0]
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in reason:
+        return (
+            f"out of memory at step {step:,}: try a smaller --batch-size or --block-size,"
+            " or a smaller model"
+        )
+    return f"{type(error).__name__} at step {step:,}: {reason}"
 
 
 def _carry_out(

@@ -7,7 +7,6 @@ and where the weights come from (run, step, losses, corpus, versions). Nothing i
 
 from __future__ import annotations
 
-import json
 import platform
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +20,7 @@ from tuigpt import __version__
 from tuigpt.config import ConfigError, GPTConfig, UserError
 from tuigpt.core.model import GPT
 from tuigpt.core.tokenizer import Tokenizer, tokenizer_from_dict
-from tuigpt.files import read_safetensors_metadata, write_atomic
+from tuigpt.files import read_header, to_json, write_atomic
 
 FORMAT = 1
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
@@ -52,8 +51,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[st
         "tokenizer": tokenizer.to_dict(),
         "versions": versions(),
     }
-    metadata = {"tuigpt": json.dumps(header, ensure_ascii=False, allow_nan=False)}
-    write_atomic(path, save(tensors, metadata))
+    write_atomic(path, save(tensors, {"tuigpt": to_json(header)}))
 
 
 def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, dict[str, Any]]:
@@ -66,9 +64,7 @@ def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, d
         UserError: the file is missing, cut short, foreign, or from a newer tuigpt.
     """
     try:
-        header = json.loads(read_safetensors_metadata(path).get("tuigpt", "null"))
-        if header is None:
-            raise ValueError("it is a safetensors file, but not one of tuigpt's checkpoints")
+        header = read_header(path)
         if header["format"] > FORMAT:
             raise ValueError("it was written by a newer tuigpt; update this one to open it")
         config = GPTConfig(**header["model"])
@@ -79,13 +75,24 @@ def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, d
             )
         with safe_open(path, framework="pt", device=str(device)) as file:
             weights = {name: file.get_tensor(name).float() for name in file.keys()}
+        if sum(tensor.numel() for tensor in weights.values()) != config.n_params:
+            raise ValueError("it does not hold the weights of the model in its header")
         weights[TIED] = weights["transformer.wte.weight"]
         with torch.device(device):
             model = GPT(config)
         model.load_state_dict(weights)
     except OSError as error:
         raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
-    except (ValueError, TypeError, KeyError, RuntimeError, SafetensorError, ConfigError) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"cannot open {str(path)!r} as a checkpoint: {reason}") from None
+    except (ValueError, ConfigError) as error:
+        raise _unfit(path, str(error)) from None
+    except SafetensorError as error:
+        raise _unfit(path, str(error).partition("\n")[0]) from None
+    except (TypeError, KeyError, AttributeError):
+        raise _unfit(path, "its header is not of this tuigpt's kind") from None
+    except RuntimeError:
+        raise _unfit(path, "its weights do not fit the model in its header") from None
     return model.eval(), tokenizer, header
+
+
+def _unfit(path: Path, reason: str) -> UserError:
+    return UserError(f"cannot open {str(path)!r} as a checkpoint: {reason}")

@@ -1,5 +1,7 @@
 """What this machine can compute on."""
 
+import os
+
 import torch
 
 from tuigpt.config import UserError
@@ -27,6 +29,15 @@ def resolve_device(name: str) -> torch.device:
     if name not in present:
         raise UserError(f"--device {name}: this machine has {', '.join(present)} (or auto)")
     return torch.device(name)
+
+
+def memory_bytes(device: torch.device) -> int:
+    """Memory of the device in all."""
+    if device.type == "cuda":
+        return int(torch.cuda.get_device_properties(device).total_memory)
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return 2**63 - 1  # not told here; the attempt will show
 
 
 def describe(device: torch.device) -> str:

@@ -42,6 +42,12 @@ def request(folder: Path, action: str) -> int:
     return number
 
 
+def last_request(folder: Path) -> int:
+    """Number of the newest request made of a run, or 0."""
+    newest: int = max([0, *(r["number"] for r in _read(folder))])
+    return newest
+
+
 class Requests:
     """The trainer's end: hands out each request once, and looks at the file only when it changed.
 
@@ -49,11 +55,15 @@ class Requests:
         answered: number of the newest request handed out.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """Requests from before are not for this trainer."""
+    def __init__(self, folder: Path, answered: int) -> None:
+        """
+        Args:
+            answered: requests up to this number are not for this trainer; it is the `last_request`
+                from before the run's status said that there is one.
+        """
         self._folder = folder
         self._seen: tuple[int, int] | None = None
-        self.answered = max([0, *(r["number"] for r in _read(folder))])
+        self.answered = answered
 
     def new(self) -> Iterator[str]:
         """Actions asked for since the last call."""

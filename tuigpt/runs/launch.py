@@ -58,17 +58,21 @@ def start(home: Path, arguments: Sequence[str]) -> Launch:
     """
     home.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix="starting-", suffix=f"-{TRAINER_LOG}", dir=home)
+    os.close(descriptor)
     command = [sys.executable, "-m", "tuigpt", "train"]
     command += ["--home", str(home), "--log-file", name, *arguments]
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=descriptor,
-            start_new_session=True,
-            creationflags=0 if os.name == "posix" else 0x00000008,  # DETACHED_PROCESS
-        )
-    finally:
-        os.close(descriptor)
+        # Appending, because the trainer writes a traceback into its log by itself.
+        with open(name, "ab") as log:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                creationflags=0 if os.name == "posix" else 0x00000008,  # DETACHED_PROCESS
+            )
+    except OSError:
+        os.unlink(name)
+        raise
     return Launch(process, Path(name))

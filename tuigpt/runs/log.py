@@ -80,11 +80,16 @@ class History:
     learning_rate: float | None = None
 
     def add(self, record: dict[str, Any]) -> None:
-        """Take in one record. One at an earlier step replaces what was ahead of it: the run was
-        resumed from there."""
+        """Take in one record. One at an earlier step makes what was ahead of it forgotten: the run
+        was resumed from there, and does those steps again."""
         step = record.get("step")
         if not isinstance(step, int):
             return
+        for series in (self.train, self.val):
+            while series and series[-1][0] > step:
+                series.pop()
+        while self.samples and self.samples[-1]["step"] > step:
+            self.samples.pop()
         match record.get("kind"):
             case "step":
                 _put(self.train, step, record.get("loss"))
@@ -92,13 +97,13 @@ class History:
             case "eval" if not record.get("whole"):
                 _put(self.val, step, record.get("val_loss"))
             case "sample":
-                while self.samples and self.samples[-1]["step"] >= step:
+                if self.samples and self.samples[-1]["step"] == step:
                     self.samples.pop()
                 self.samples.append(record)
 
 
 def _put(series: list[tuple[int, float]], step: int, value: Any) -> None:
-    while series and series[-1][0] >= step:
+    if series and series[-1][0] == step:
         series.pop()
     if isinstance(value, int | float):
         series.append((step, float(value)))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from tuigpt.files import read_json, write_json
 
@@ -61,6 +62,12 @@ class RunStatus:
     @property
     def alive(self) -> bool:
         return self.state in ALIVE
+
+
+def status_of_this_process(**facts: Any) -> RunStatus:
+    """The first status of a run whose trainer is this process."""
+    now = utc_now()
+    return RunStatus(pid=os.getpid(), host=socket.gethostname(), start=now, heartbeat=now, **facts)
 
 
 def write_status(folder: Path, status: RunStatus) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
+import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from tuigpt.config import GPTConfig, UserError
-from tuigpt.files import TEMPORARY_PREFIX, read_json, read_safetensors_metadata
-from tuigpt.paths import runs_dir
+from tuigpt.files import TEMPORARY_PREFIX, read_header, read_json
+from tuigpt.paths import runs_dir, user_path
 from tuigpt.runs.status import RunStatus, read_status
 
 RUN_FILE = "run.json"
@@ -82,8 +85,12 @@ class Run:
     @property
     def best(self) -> Checkpoint | None:
         """The checkpoint with the lowest validation loss, the earlier one of equals."""
-        measured = [c for c in self.checkpoints if not c.problem and c.val_loss is not None]
-        return min(measured, key=lambda c: (c.val_loss, c.step)) if measured else None
+        measured = [
+            (c.val_loss, c.step, c)
+            for c in self.checkpoints
+            if not c.problem and c.val_loss is not None and math.isfinite(c.val_loss)
+        ]
+        return min(measured, key=itemgetter(0, 1))[2] if measured else None
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
@@ -101,16 +108,14 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
     step = int(digits.group()) if (digits := re.search(r"\d+", path.stem)) else 0
     blank = (None, None, 0, 0, "", stat.st_size, stat.st_mtime)
     try:
-        header = json.loads(read_safetensors_metadata(path).get("tuigpt", "null"))
-        if header is None:
-            raise ValueError("not one of tuigpt's checkpoints")
+        header = read_header(path)
         config = GPTConfig(**header["model"])
         return Checkpoint(
             path=path,
             run=run,
             step=int(header["step"]),
-            train_loss=header.get("train_loss"),
-            val_loss=header.get("val_loss"),
+            train_loss=_loss(header.get("train_loss")),
+            val_loss=_loss(header.get("val_loss")),
             vocab_size=config.vocab_size,
             n_params=config.n_params,
             corpus=str(header.get("corpus", {}).get("name", "")),
@@ -119,19 +124,24 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         )
     except OSError as error:
         return Checkpoint(path, run, step, *blank, problem=error.strerror or str(error))
-    except (ValueError, KeyError, TypeError, AttributeError, UserError) as error:
+    except (ValueError, UserError) as error:
         return Checkpoint(path, run, step, *blank, problem=str(error))
+    except (KeyError, TypeError, AttributeError):
+        problem = "its header is not of this tuigpt's kind"
+        return Checkpoint(path, run, step, *blank, problem=problem)
+
+
+def _loss(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
 
 
 def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
     """A run's checkpoints by step; files deleted meanwhile are left out."""
     found = []
-    for path in (folder / CHECKPOINTS).glob("*.safetensors"):
-        if not path.name.startswith(TEMPORARY_PREFIX):
-            try:
-                found.append(read_checkpoint(path, run=folder.name))
-            except FileNotFoundError:
-                continue
+    for name in _names(folder / CHECKPOINTS):
+        if name.endswith(".safetensors"):
+            with suppress(OSError):
+                found.append(read_checkpoint(folder / CHECKPOINTS / name, run=folder.name))
     return tuple(sorted(found, key=lambda c: c.step))
 
 
@@ -150,12 +160,20 @@ def open_run(folder: Path) -> Run:
 
 def run_folders(home: Path) -> Iterator[Path]:
     """The folders of all runs under a home, newest first."""
-    folders = [
-        f.parent
-        for f in runs_dir(home).glob(f"*/{RUN_FILE}")
-        if not f.parent.name.startswith(TEMPORARY_PREFIX)
-    ]
-    yield from sorted(folders, key=lambda f: (f / RUN_FILE).stat().st_mtime, reverse=True)
+    dated = []
+    for name in _names(runs_dir(home)):
+        folder = runs_dir(home) / name
+        with suppress(OSError):  # no run, or deleted meanwhile
+            dated.append(((folder / RUN_FILE).stat().st_mtime, folder))
+    yield from (folder for _, folder in sorted(dated, reverse=True))
+
+
+def _names(folder: Path) -> list[str]:
+    """What lies in a folder; nothing when there is none, and nothing that is half written."""
+    try:
+        return [n for n in os.listdir(folder) if not n.startswith(TEMPORARY_PREFIX)]
+    except OSError:
+        return []
 
 
 def find_run(name: str, home: Path) -> Run:
@@ -164,12 +182,15 @@ def find_run(name: str, home: Path) -> Run:
     Raises:
         UserError: there is none; the text names those there are.
     """
-    folder = runs_dir(home) / name
-    if not is_run_name(name) or not (folder / RUN_FILE).exists():
+    if not _is_run(name, home):
         known = [f.name for f in run_folders(home)]
         there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
         raise UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}")
-    return open_run(folder)
+    return open_run(runs_dir(home) / name)
+
+
+def _is_run(name: str, home: Path) -> bool:
+    return is_run_name(name) and os.path.isfile(runs_dir(home) / name / RUN_FILE)
 
 
 def find_checkpoint(spec: str, home: Path) -> Checkpoint:
@@ -181,13 +202,13 @@ def find_checkpoint(spec: str, home: Path) -> Checkpoint:
     Raises:
         UserError: nothing goes by that name; the text says what there is.
     """
-    path = Path(spec).expanduser()
-    if path.is_file():
+    path = user_path(spec)
+    if os.path.isfile(path):
         inside_run = path.parent.name == CHECKPOINTS
         return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
-    if path.suffix or "/" in spec:
-        raise UserError(f"no checkpoint at {spec!r}")
     name, _, which = spec.partition("@")
+    if not _is_run(name, home) and (path.suffix or "/" in spec):
+        raise UserError(f"no checkpoint at {spec!r}")
     run = find_run(name, home)
     steps = ", ".join(str(c.step) for c in run.checkpoints[-8:]) or "none yet"
     match which:
