@@ -1,0 +1,111 @@
+"""What tests of every kind share: homes, texts, and run folders made by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tuigpt.config import GPTConfig
+from tuigpt.files import to_json, write_json
+from tuigpt.runs.store import Run, checkpoint_path, open_run, runs_dir
+
+sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
+
+# Models this small are slower on two threads than on one, and much slower on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+SHAPE = {"vocab_size": 11, "block_size": 16, "n_layer": 1, "n_head": 2, "n_embd": 8, "dropout": 0.0}
+"""The model of the runs made by hand."""
+
+VERSE = (
+    "But soft, what light through yonder window breaks?\n"
+    "It is the east, and Juliet is the sun.\n"
+    "Arise, fair sun, and kill the envious moon.\n"
+)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home that does not exist yet."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def verse_file(tmp_path: Path) -> Path:
+    """A text of 5,360 characters, enough for blocks up to 535."""
+    path = tmp_path / "verse.txt"
+    path.write_text(VERSE * 40, encoding="utf-8")
+    return path
+
+
+def write_header_only(path: Path, metadata: dict[str, str] | None) -> None:
+    """A safetensors file without tensors."""
+    header = json.dumps({"__metadata__": metadata} if metadata is not None else {}).encode()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+
+
+def checkpoint_header(step: int, **facts: Any) -> dict[str, str]:
+    """The metadata of a checkpoint of the model `SHAPE`."""
+    header = {
+        "format": 1,
+        "run": "hand-made",
+        "step": step,
+        "train_loss": None,
+        "val_loss": None,
+        "model": SHAPE,
+        "tokenizer": {"type": "char", "vocab": "\n abcdefghi"},
+        "corpus": {"name": "verse"},
+    }
+    return {"tuigpt": json.dumps(header | facts)}
+
+
+MakeRun = Callable[..., Run]
+
+
+@pytest.fixture
+def make_run(home: Path) -> MakeRun:
+    """Makes a run folder by hand, whose checkpoints have headers but no weights.
+
+    Each checkpoint is a step and its val loss; `records` are lines of metrics.jsonl; what else is
+    given goes into status.json.
+    """
+
+    def make(
+        name: str,
+        checkpoints: dict[int, float | None] | None = None,
+        records: list[dict[str, Any]] | None = None,
+        created: float | None = None,
+        **status: Any,
+    ) -> Run:
+        folder = runs_dir(home) / name
+        folder.mkdir(parents=True)
+        corpus = {"name": "verse", "path": "verse.txt", "sha256": "0" * 64, "characters": 5360}
+        write_json(
+            folder / "run.json",
+            {"format": 1, "name": name, "model": SHAPE, "train": {}, "corpus": corpus},
+        )
+        finished = {"state": "finished", "step": 100, "max_steps": 100}
+        write_json(folder / "status.json", finished | status)
+        (folder / "checkpoints").mkdir()
+        for step, val_loss in (checkpoints or {}).items():
+            path = checkpoint_path(folder, step)
+            header = checkpoint_header(step, run=name, train_loss=val_loss, val_loss=val_loss)
+            write_header_only(path, header)
+            if created is not None:
+                os.utime(path, (created, created))
+        lines = [to_json(record) + "\n" for record in records or ()]
+        (folder / "metrics.jsonl").write_text("".join(lines), encoding="utf-8")
+        if created is not None:
+            os.utime(folder / "run.json", (created, created))
+        return open_run(folder)
+
+    assert GPTConfig(**SHAPE)
+    return make

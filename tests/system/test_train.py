@@ -1,0 +1,303 @@
+"""`tuigpt train` as a shell runs it: into a pipe, interrupted, killed, gone on with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import VERSE
+from system.conftest import TINY, TUIGPT, Tuigpt
+from system.terminal import PATIENCE, Terminal
+
+from tuigpt.files import from_json, read_json
+from tuigpt.runs.store import open_run
+
+OpenTerminal = Callable[..., Terminal]
+
+FOREVER = [*TINY, "--max-steps=1000000"]
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [from_json(line) for line in path.read_bytes().splitlines()]
+
+
+def losses(folder: Path) -> dict[int, float]:
+    """The loss of each update, the newest where one was done twice."""
+    records = lines_of(folder / "metrics.jsonl")
+    return {r["step"]: r["loss"] for r in records if r["kind"] == "step"}
+
+
+@pytest.fixture
+def trainer(
+    env: dict[str, str], tmp_path: Path, verse_file: Path
+) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts `tuigpt train` with its output in a pipe, and ends it with the test."""
+    started = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*TUIGPT, "train", *arguments],
+            env=env,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def until_printed(process: subprocess.Popen[str], pattern: str) -> str:
+    """Wait for a line of a trainer's output."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        if re.search(pattern, line):
+            return line
+    raise AssertionError(f"it ended without printing {pattern!r}")
+
+
+class TestIntoAPipe:
+    @pytest.fixture
+    def result(self, tuigpt: Tuigpt, verse_file: Path) -> subprocess.CompletedProcess[str]:
+        return tuigpt(
+            "train", "verse.txt", "--name=verse", "--max-steps=12", *TINY,
+            "--eval-interval=5", "--checkpoint-interval=4",
+        )  # fmt: skip
+
+    def test_it_prints_plain_lines_and_leaves_a_whole_run_folder(
+        self, result: subprocess.CompletedProcess[str], home: Path, verse_file: Path
+    ) -> None:
+        assert result.returncode == 0, result.stderr
+        assert result.stderr == ""
+        assert not re.search(r"[^\n -~⏎]", result.stdout), "control codes in a pipe"
+        assert re.search(r"^step 12  val \d\.\d+ nats = .* \(the whole val", result.stdout, re.M)
+        assert result.stdout.splitlines()[-1].startswith("finished at step 12; saved verse@12: ")
+
+        folder = home / "runs" / "verse"
+        names = {p.name for p in folder.iterdir()}
+        assert names == {
+            "run.json", "status.json", "metrics.jsonl", "checkpoints", "resume.safetensors"
+        }  # fmt: skip
+        run = open_run(folder)
+        assert run.status.state == "finished" and run.status.step == 12
+        assert run.record["corpus"]["name"] == "verse"
+        assert run.record["corpus"]["characters"] == 5360
+        assert run.record["train"]["max_steps"] == 12
+        assert run.record["model"]["n_embd"] == 16
+        assert {"tuigpt", "torch", "python"} <= set(run.record["versions"])
+
+        records = lines_of(folder / "metrics.jsonl")
+        assert {r["kind"] for r in records} == {"step", "eval", "sample", "checkpoint", "event"}
+        assert [r["step"] for r in records if r["kind"] == "step"] == list(range(1, 13))
+        assert [r["step"] for r in records if r["kind"] == "eval"] == [0, 5, 10, 12, 12]
+        assert [r["step"] for r in records if r["kind"] == "sample"] == [5, 10, 12]
+        steps = [c.step for c in run.checkpoints]
+        assert {4, 8, 12} <= set(steps) and not any(c.problem for c in run.checkpoints)
+        assert run.best is not None and run.best.step == run.status.best_step
+
+    def test_its_checkpoint_opens_by_path_alone_anywhere(
+        self, result: subprocess.CompletedProcess[str], home: Path, tuigpt: Tuigpt, tmp_path: Path
+    ) -> None:
+        """A checkpoint sent to a friend opens there."""
+        path = home / "runs" / "verse" / "checkpoints" / "step-000012.safetensors"
+        friend = tmp_path / "gift.safetensors"
+        friend.write_bytes(path.read_bytes())
+        flags = ["--prompt=But", "--max-new-tokens=5", "--seed=7"]
+        here = tuigpt("generate", "verse@12", *flags)
+        there = tuigpt("generate", friend, *flags, TUIGPT_HOME=str(tmp_path / "elsewhere"))
+        assert here.returncode == there.returncode == 0
+        assert here.stdout == there.stdout and here.stdout.startswith("But")
+
+    def test_a_reader_that_goes_away_is_no_trouble(
+        self, env: dict[str, str], tmp_path: Path, verse_file: Path, home: Path
+    ) -> None:
+        """`tuigpt train | head -1` prints one line and nothing on stderr, and the work is saved."""
+        train = subprocess.list2cmdline([*TUIGPT, "train", "verse.txt", "--name=cut", *FOREVER])
+        shell = f"{train} --eval-interval=1 | head -1"
+        result = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {shell}"],
+            env=env, cwd=tmp_path, capture_output=True, encoding="utf-8", timeout=PATIENCE,
+        )  # fmt: skip
+        assert result.stderr == ""
+        assert result.stdout.count("\n") == 1 and result.stdout.startswith("cut: ")
+        run = open_run(home / "runs" / "cut")
+        assert run.status.state == "stopped"
+        assert run.last is not None and run.last.step == run.status.step
+
+
+class TestStopping:
+    def test_ctrl_c_saves_says_where_and_resuming_equals_never_having_stopped(
+        self, open_terminal: OpenTerminal, tuigpt: Tuigpt, home: Path, verse_file: Path
+    ) -> None:
+        flags = [*TINY, "--max-steps=1500", "--eval-interval=500"]
+        terminal = open_terminal("train", "verse.txt", "--name=broken", *flags)
+        terminal.until(r"step [\d,]+/1,500  train")
+        terminal.press("ctrl+c")
+        assert terminal.until_ended() == 0
+        said = terminal.until(r"stopped at step ([\d,]+); saved broken@(\d+): ")
+        assert said and "tuigpt train --resume broken" in terminal.text
+        step = int(said[2])
+        assert 0 < step < 1500
+        assert (home / f"runs/broken/checkpoints/step-{step:06d}.safetensors").exists()
+        assert read_json(home / "runs/broken/status.json")["state"] == "stopped"
+
+        resumed = tuigpt("train", "--resume", "broken")
+        assert resumed.returncode == 0, resumed.stderr
+        assert "finished at step 1,500" in resumed.stdout
+        whole = tuigpt("train", "verse.txt", "--name=whole", *flags)
+        assert whole.returncode == 0
+        assert losses(home / "runs/broken") == losses(home / "runs/whole")
+        tensors = [tensor_bytes(home / f"runs/{n}/checkpoints/step-001500.safetensors")
+                   for n in ("broken", "whole")]  # fmt: skip
+        assert tensors[0] == tensors[1]
+
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+    def test_each_polite_signal_saves(
+        self, trainer: Callable[..., subprocess.Popen[str]], home: Path, number: signal.Signals
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=100")
+        until_printed(process, "step 100  val")
+        process.send_signal(number)
+        process.send_signal(number)  # an impatient second one spoils nothing
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0 and err == ""
+        said = re.search(r"stopped at step [\d,]+; saved run@(\d+)", out)
+        assert said
+        run = open_run(home / "runs/run")
+        assert run.status.state == "stopped" and run.status.step == int(said[1]) >= 100
+        assert run.last is not None and run.last.step == int(said[1]) and not run.last.problem
+
+    def test_signals_while_it_saves_spoil_nothing(
+        self, trainer: Callable[..., subprocess.Popen[str]], home: Path
+    ) -> None:
+        """Ctrl-C again and again until it has ended."""
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=100")
+        until_printed(process, "step 100  val")
+        while process.poll() is None and read_json(home / "runs/run/status.json")["state"] in (
+            "training", "evaluating", "sampling"
+        ):  # fmt: skip
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        run = open_run(home / "runs/run")
+        assert run.status.state == "stopped"
+        assert run.last is not None and run.last.step == run.status.step
+        assert (run.folder / "resume.safetensors").exists()
+        assert not list(run.folder.rglob(".partial-*"))
+
+    def test_closing_the_terminal_saves(
+        self, open_terminal: OpenTerminal, home: Path, verse_file: Path
+    ) -> None:
+        terminal = open_terminal("train", "verse.txt", "--name=run", *FOREVER)
+        terminal.until(r"step [\d,]+/1,000,000  train")
+        terminal.hang_up()
+        terminal.process.wait(PATIENCE)
+        run = open_run(home / "runs/run")
+        assert run.status.state == "stopped", run.status
+        assert run.last is not None and run.last.step == run.status.step > 0
+
+    def test_stop_from_another_terminal(
+        self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=100")
+        until_printed(process, "step 100  val")
+        answer = tuigpt("stop", "run")
+        assert answer.returncode == 0
+        assert re.search(r"^run: stopped at step [\d,]+$", answer.stdout, re.MULTILINE)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+        again = tuigpt("stop", "run")
+        assert again.returncode == 2
+        assert again.stderr == "tuigpt: run 'run' is not running: it is stopped\n"
+
+
+class TestKilled:
+    def test_a_killed_run_is_lost_and_can_be_gone_on_with(
+        self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
+    ) -> None:
+        flags = [*TINY, "--max-steps=100000", "--checkpoint-interval=50", "--eval-interval=100"]
+        process = trainer("verse.txt", "--name=run", *flags)
+        until_printed(process, "step 100  val")
+        process.kill()
+        process.communicate()
+        listed = tuigpt("list")
+        assert re.search(r"^run  lost  step \d+/100,000  its trainer .* is gone$",
+                         listed.stdout, re.MULTILINE)  # fmt: skip
+        run = open_run(home / "runs/run")
+        assert run.last is not None and run.last.step >= 50
+        assert not any(c.problem for c in run.checkpoints)
+
+        resumed = trainer("--resume", "run")
+        until_printed(resumed, r"step \d+  val")
+        resumed.send_signal(signal.SIGINT)
+        out, _ = resumed.communicate(timeout=PATIENCE)
+        assert resumed.returncode == 0
+        assert open_run(home / "runs/run").status.step > run.last.step - 1
+        assert "stopped at step" in out
+
+    def test_a_kill_at_any_time_leaves_whole_checkpoints(
+        self, trainer: Callable[..., subprocess.Popen[str]], home: Path
+    ) -> None:
+        """Saving at every step, killed as soon as some number of checkpoints is there."""
+        for round_number, count in enumerate((1, 7, 20)):
+            name = f"run{round_number}"
+            process = trainer("verse.txt", f"--name={name}", *FOREVER, "--checkpoint-interval=1")
+            folder = home / "runs" / name / "checkpoints"
+            until_printed(process, "step 0  val")
+            while len(list(folder.glob("*.safetensors"))) < count:
+                assert process.poll() is None
+            process.kill()
+            process.communicate()
+            run = open_run(home / "runs" / name)
+            assert len(run.checkpoints) >= count
+            assert not any(c.problem for c in run.checkpoints)
+            assert run.status.state == "lost"
+            assert all(r["kind"] for r in lines_of_whole(run.folder / "metrics.jsonl"))
+
+
+def lines_of_whole(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log whose last one may be torn."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return [from_json(line) for line in whole.splitlines()]
+
+
+def tensor_bytes(path: Path) -> bytes:
+    """The weights of a checkpoint, without its header."""
+    raw = path.read_bytes()
+    length = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + length])
+    offsets = {k: v["data_offsets"] for k, v in header.items() if k != "__metadata__"}
+    data = raw[8 + length :]
+    return b"".join(data[a:b] for _, (a, b) in sorted(offsets.items()))
+
+
+def test_it_learns_whatever_the_locale(tuigpt: Tuigpt, tmp_path: Path) -> None:
+    """Text, run name and output keep their characters under LC_ALL=C."""
+    (tmp_path / "größe.txt").write_text("Ich weiß, größer ist’s nicht. 日本語\n" * 40, "utf-8")
+    trained = tuigpt("train", "größe.txt", "--name=weiß", *TINY, "--max-steps=2", LC_ALL="C")
+    assert trained.returncode == 0, trained.stderr
+    written = tuigpt("generate", "weiß@2", "--prompt=größer 日", "--max-new-tokens=2", LC_ALL="C")
+    assert written.returncode == 0, written.stderr
+    assert written.stdout.startswith("größer 日")
+    assert "weiß  finished" in tuigpt("list", LC_ALL="C").stdout
+
+
+def test_a_file_name_that_is_no_utf_8(tuigpt: Tuigpt, tmp_path: Path, home: Path) -> None:
+    name = os.fsdecode(b"gr\xf6\xdfe.txt")
+    (tmp_path / name).write_text(VERSE * 40, "utf-8")
+    trained = tuigpt("train", name, "--name=run", *TINY, "--max-steps=2")
+    assert trained.returncode == 0, trained.stderr
+    assert open_run(home / "runs/run").record["corpus"]["path"] == str(tmp_path / name)
+    assert tuigpt("generate", "run@2", "--max-new-tokens=2").returncode == 0
