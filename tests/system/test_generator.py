@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import torch
 
 from tuigpt.config import GPTConfig, SampleConfig, UserError
@@ -26,14 +27,16 @@ from tuigpt.generator.client import GeneratorClient
 from tuigpt.generator.protocol import (
     Done,
     Failed,
-    Loading,
     Report,
     Started,
     Steered,
     Tokens,
 )
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes")
+pytestmark = [
+    pytest.mark.skipif(os.name != "posix", reason="kills processes"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
 
 ENDLESS = SampleConfig(max_new_tokens=10**7, temperature=1.0)
 VERSE = "abcabd\nfade a bed\n" * 4
@@ -56,9 +59,10 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_checkpoint(folder / "m.safetensors", corpus=corpus)
 
 
-@pytest.fixture
-async def client(tmp_path: Path) -> AsyncIterator[GeneratorClient]:
-    client = GeneratorClient(tmp_path / "home")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GeneratorClient]:
+    """One process for all tests, as the app has one for all texts."""
+    client = GeneratorClient(tmp_path_factory.mktemp("home"))
     yield client
     await client.close()
 
@@ -84,7 +88,6 @@ async def test_it_writes_the_reference_text_past_the_edge(
 ) -> None:
     config = SampleConfig(70, 1.0, seed=3)
     reports = await collect(client, checkpoint, "ab?c", config, alternatives=2)
-    assert isinstance(reports[0], Loading)
     started = next(r for r in reports if isinstance(r, Started))
     assert (started.prompt, started.dropped, started.vocab_size) == ("abc", "?", 8)
     assert text_of(reports) == reference(checkpoint, "abc", config)
@@ -98,7 +101,8 @@ async def test_it_writes_the_reference_text_past_the_edge(
     assert all(len(place.likeliest) == 2 for place in places)
     # The same again, from memory, and judged by the process itself.
     again = await collect(client, checkpoint, "abc", config)
-    assert text_of(again) == text_of(reports) and not isinstance(again[0], Loading)
+    assert text_of(again) == text_of(reports)
+    assert isinstance(again[0], Started)  # without loading anew
     assert (await client.verify(checkpoint, "abc", config, ids)).differs_at is None
     wrong = [*ids[:40], (ids[40] + 1) % 8, *ids[41:]]
     assert (await client.verify(checkpoint, "abc", config, wrong)).differs_at == 40
@@ -241,7 +245,7 @@ async def test_a_closed_client_fails_what_is_open(checkpoint: Path) -> None:
     assert isinstance((await collect(client, checkpoint, "a", ENDLESS))[-1], Failed)
 
 
-def test_the_process_ends_when_its_app_is_killed(checkpoint: Path) -> None:
+async def test_the_process_ends_when_its_app_is_killed(checkpoint: Path) -> None:
     app = f"""
 import asyncio, sys
 from pathlib import Path
@@ -270,7 +274,7 @@ asyncio.run(main())
         os.close(descriptor)
 
 
-def test_the_process_steps_back_and_keeps_its_pipe_clean(checkpoint: Path) -> None:
+async def test_the_process_steps_back_and_keeps_its_pipe_clean(checkpoint: Path) -> None:
     command = [sys.executable, "-m", "tuigpt.generator.server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
