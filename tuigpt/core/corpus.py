@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from tuigpt.core.encode import TokenFile
-from tuigpt.core.named import open_text
 from tuigpt.core.split import Tokens, check_split, train_characters, train_tokens
-from tuigpt.core.text import scan
 from tuigpt.core.tokenizer import CharTokenizer, Tokenizer
 
 RESIDENT_BYTES = 64 << 20
 """Most bytes of token ids that are held on the device; more are read from their file."""
-
-
-def read_text(source: str) -> Any:
-    """Until its caller takes the new way."""
-    text = open_text([source], cache=Path("/nonexistent"), fetch=False)
-    found = scan(text)
-    return SimpleNamespace(name=text.name, path=text.files[0], text=found.text, sha256=found.sha256)
 
 
 class Corpus:
