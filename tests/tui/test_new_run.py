@@ -1,0 +1,138 @@
+"""The form of a new run shows what its text holds, and takes up what it offers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, Static
+
+from tuigpt.tui import app as app_module
+from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.widgets.text_preview import TextPreview
+
+CHAT = "[red]Ana[/]: see you 😀 [link=\n" * 200
+PATIENCE = 1500
+"""Most looks, 20 ms apart; a process starts in between."""
+
+
+class Host(App[None]):
+    CSS_PATH = Path(app_module.__file__).parent / "app.tcss"
+
+    def __init__(self, home: Path) -> None:
+        super().__init__()
+        self.home = home
+
+    def on_mount(self) -> None:
+        self.push_screen(NewRun(self.home))
+
+
+@asynccontextmanager
+async def form(
+    home: Path, text: str = "", size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[Pilot[None]]:
+    async with Host(home).run_test(size=size) as pilot:
+        await pilot.pause()
+        if text:
+            pilot.app.screen.query_one("#text", Input).value = text
+        yield pilot
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+    for _ in range(PATIENCE):
+        if condition():
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(f"never so; the preview says {preview(pilot)!r}")
+
+
+def preview(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one(TextPreview).query_one(Static).render())
+
+
+def verdict(pilot: Pilot[None]) -> str:
+    return str(pilot.app.screen.query_one("#verdict", Static).render())
+
+
+def write(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return str(folder / name)
+
+
+async def test_the_text_is_shown_as_it_is_understood(home: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, "a [b].txt", b"\xef\xbb\xbf" + CHAT.encode())
+    async with form(home, path) as pilot:
+        await until(pilot, lambda: "characters on 200 lines" in preview(pilot))
+        shown = preview(pilot)
+        assert "byte order mark dropped" in shown
+        assert "[red]Ana[/]: see you 😀 [link=" in shown
+        assert "guessing" in shown and "pairs" in shown
+
+
+async def test_another_choice_reads_the_text_anew(home: Path, tmp_path: Path) -> None:
+    async with form(home, write(tmp_path, "a.txt", CHAT.encode())) as pilot:
+        await until(pilot, lambda: "for validation" in preview(pilot))
+        pilot.app.screen.query_one("#val_fraction", Input).value = "0"
+        await until(pilot, lambda: "no validation" in preview(pilot))
+        pilot.app.screen.query_one("#text", Input).value = str(tmp_path / "gone.txt")
+        await until(pilot, lambda: "no text at" in preview(pilot))
+
+
+async def test_an_encoding_is_offered_and_agreed_to_by_a_key(home: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
+    async with form(home, path) as pilot:
+        await until(pilot, lambda: verdict(pilot) == "ctrl+y  read as cp1252")
+        assert "is not UTF-8" in preview(pilot)
+        await pilot.press("ctrl+y")
+        assert pilot.app.screen.query_one("#encoding", Input).value == "cp1252"
+        await until(pilot, lambda: "read as cp1252" in preview(pilot))
+        assert "naïve café “fine”" in preview(pilot)
+
+
+async def test_nothing_is_fetched_before_the_user_agrees(home: Path) -> None:
+    async with form(home, "tinyshakespeare") as pilot:
+        await until(pilot, lambda: verdict(pilot) == "ctrl+y  fetch it now")
+        assert not (home / "cache").exists()
+
+
+async def test_too_short_is_said_with_both_sizes(home: Path, tmp_path: Path) -> None:
+    async with form(home, write(tmp_path, "a.txt", b"to be or not\n" * 76)) as pilot:
+        await until(pilot, lambda: "too short" in verdict(pilot))
+        assert "889 characters to train on and 99 for validation" in verdict(pilot)
+        assert "988 characters" in preview(pilot)
+
+
+async def test_several_texts_have_a_semicolon_between(home: Path, tmp_path: Path) -> None:
+    paths = [write(tmp_path, name, CHAT.encode()) for name in ("1.txt", "2.txt")]
+    async with form(home, " ; ".join(paths)) as pilot:
+        await until(pilot, lambda: "in 2 files" in preview(pilot))
+    semicolon = write(tmp_path, "one;two.txt", CHAT.encode())
+    async with form(home, semicolon) as pilot:
+        await until(pilot, lambda: "on 200 lines," in preview(pilot))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (60, 16), (160, 45)])
+async def test_every_part_of_the_form_is_in_reach(
+    home: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
+    async with form(home, path, size) as pilot:
+        await until(pilot, lambda: verdict(pilot).startswith("ctrl+y"))
+        shown = pilot.app.screen.region
+        for part in (*pilot.app.screen.query(Input), *pilot.app.screen.query(Button)):
+            part.scroll_visible(animate=False)
+            await pilot.pause()
+            assert shown.contains_region(part.region) and part.region.height, part
+        assert pilot.app.screen.query_one(TextPreview).region.height >= 3
+
+
+async def test_a_wrong_setting_is_said_instead(home: Path) -> None:
+    async with form(home) as pilot:
+        pilot.app.screen.query_one("#tokenizer", Input).value = "bpe:7"
+        await pilot.pause()
+        assert "--tokenizer is 'bpe:7'" in verdict(pilot)
+        assert pilot.app.screen.query_one("#tokenizer", Input).has_class("wrong")
