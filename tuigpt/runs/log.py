@@ -72,12 +72,15 @@ class History:
         val: (step, val_loss) for each evenly spread evaluation.
         samples: newest text for each step that was sampled.
         learning_rate: of the newest update.
+        characters_per_token: of the newest evaluation; losses are in nats per token, and divided
+            by this in nats per character.
     """
 
     train: list[tuple[int, float]] = field(default_factory=list)
     val: list[tuple[int, float]] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
     learning_rate: float | None = None
+    characters_per_token: float = 1.0
 
     def add(self, record: dict[str, Any]) -> None:
         """Take in one record. One at an earlier step makes what was ahead of it forgotten: the run
@@ -95,7 +98,13 @@ class History:
                 _put(self.train, step, record.get("loss"))
                 self.learning_rate = record.get("learning_rate")
             case "eval" if not record.get("whole"):
-                _put(self.val, step, record.get("val_loss"))
+                val_loss, per_character = (
+                    record.get("val_loss"),
+                    record.get("val_loss_per_character"),
+                )
+                _put(self.val, step, val_loss)
+                if val_loss and per_character:
+                    self.characters_per_token = val_loss / per_character
             case "sample":
                 if self.samples and self.samples[-1]["step"] == step:
                     self.samples.pop()

@@ -13,7 +13,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from tuigpt.runs.log import History
-from tuigpt.runs.status import ALIVE, RunStatus
+from tuigpt.runs.status import ALIVE
 from tuigpt.runs.store import Run
 from tuigpt.tui.messages import AskTrainer, ResumeRun
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -81,8 +81,7 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
         """
         self.state = run.status.state if run else ""
         self._chart.placeholder = _placeholder(run)
-        vocab_size = run.record["model"]["vocab_size"] if run else 0
-        words = _words(run.status if run else RunStatus(), history, vocab_size)
+        words = _words(run, history)
         if words != self._meaning.content:
             self._meaning.update(words)
         if run is not None and run.name != self._shown_run:
@@ -91,8 +90,7 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
             self._samples.clear()
             self._samples_shown = 0
         if grown:
-            references = [("uniform", math.log(vocab_size))] if vocab_size > 1 else []
-            self._chart.show(history.train, history.val, references)
+            self._chart.show(history.train, history.val, _rulers(run, history))
             self._show_samples(history.samples)
 
     def _show_samples(self, samples: list[dict[str, Any]]) -> None:
@@ -137,21 +135,27 @@ def _placeholder(run: Run | None) -> str:
     return NO_RUN if run is None else _WAITING.get(run.status.state, "")
 
 
-def _words(status: RunStatus, history: History, vocab_size: int) -> Content:
+def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
+    """What counting alone reaches on this text, in the chart's nats per token."""
+    baselines = run.record.get("baselines", {}) if run else {}
+    return tuple((name, nats * history.characters_per_token) for name, nats in baselines.items())
+
+
+def _words(run: Run | None, history: History) -> Content:
     """What went wrong, or the newest val loss, what it means, and how it stands to the best."""
-    if status.state in ("failed", "lost"):
-        return Content.styled(f"This run {status.state}: {status.message}", "$text-error")
+    if run is None or not (history.val or run.status.message):
+        return Content("")
+    if run.status.state in ("failed", "lost"):
+        return Content.styled(f"This run {run.status.state}: {run.status.message}", "$text-error")
     if not history.val:
         return Content("")
-    _, val_loss = history.val[-1]
-    if not math.isfinite(val_loss):
+    nats = history.val[-1][1] / history.characters_per_token
+    if not math.isfinite(nats):
         return Content.styled("val is not a number: the model has diverged", "$text-error")
+    symbols = run.record["corpus"].get("symbols") or run.record["model"]["vocab_size"]
     return Content.assemble(
-        (
-            f"val {val_loss:.3f} nats = {bits(val_loss):.2f} bits per character\n",
-            "$foreground-muted",
-        ),
-        (meaning_of_loss(val_loss, vocab_size), "bold"),
+        (f"val {nats:.3f} nats = {bits(nats):.2f} bits per character\n", "$foreground-muted"),
+        (meaning_of_loss(nats, symbols), "bold"),
         "\n",
         gap_in_words(history.val),
     )
