@@ -233,7 +233,8 @@ class Done:
         count: tokens written, in each sample.
         seconds: spent writing them, without loading.
         reproducible: whether the same `Generate` writes this text again: it was not steered.
-        reference: whether it is, besides, the workshop's text: the window slid, if it moved.
+        reference: whether the workshop's program writes it too, with this prompt and settings: no
+            tokens were given, no top-p or min-p used, and the window slid, if it moved at all.
     """
 
     id: int

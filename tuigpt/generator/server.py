@@ -152,7 +152,8 @@ class Server:
         seconds = time.monotonic() - began
         moved = len(prompt.ids) + writer.written > size + 1
         steered = bool(writer.changes)
-        plain = not (command.window == "rolling" and moved)
+        theirs = config.top_p == 1 and config.min_p == 0
+        plain = theirs and not (command.window == "rolling" and moved)
         self._send(
             p.Done(
                 command.id,
