@@ -42,26 +42,31 @@ class _Parser(argparse.ArgumentParser):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit status; a `UserError` becomes one line on stderr."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a generated text may hold any character
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    flags_end = given.index("--") if "--" in given else len(given)
-    flags = [_with_hyphens(argument) for argument in given[:flags_end]]
-    options = _parser().parse_args(flags + given[flags_end:])
     try:
-        status = int(options.run(options))
-        sys.stdout.flush()  # here, where a reader that has gone is no error
-        return status
-    except UserError as error:
-        print(f"tuigpt: {one_line(str(error))}", file=sys.stderr)
-        return BAD_INPUT
+        try:
+            return _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            sys.stdout.flush()  # here, where a reader that has gone is no error
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
         # The reader of our output is gone (`| head`); keep Python's exit from complaining.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+
+
+def _run(given: Sequence[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a generated text may hold any character
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    flags_end = given.index("--") if "--" in given else len(given)
+    flags = [_with_hyphens(argument) for argument in given[:flags_end]]
+    options = _parser().parse_args([*flags, *given[flags_end:]])
+    try:
+        return int(options.run(options))
+    except UserError as error:
+        print(f"tuigpt: {one_line(str(error))}", file=sys.stderr)
+        return BAD_INPUT
 
 
 def _with_hyphens(argument: str) -> str:

@@ -4,6 +4,7 @@ Every file that tuigpt replaces goes through `write_atomic`: a reader sees the o
 new content, never a part, and a kill at any instant leaves one of the two.
 """
 
+import errno
 import json
 import math
 import os
@@ -53,8 +54,14 @@ def folder_in_the_making(final: Path) -> Iterator[Path]:
 
     Raises:
         FileExistsError: `final` was there already.
+        OSError: it could not be made.
     """
-    final.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        final.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise NotADirectoryError(
+            errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(final.parent)
+        ) from None
     draft = Path(tempfile.mkdtemp(prefix=TEMPORARY_PREFIX, dir=final.parent))
     try:
         yield draft

@@ -26,6 +26,8 @@ def meaning_of_loss(loss: float, vocab_size: int) -> str:
         loss: in nats per character.
         vocab_size: number of different characters; ln of it is the loss of pure guessing.
     """
+    if not math.isfinite(loss):
+        return "not a number: the model has diverged"
     for share, nats, words in PLAIN_MEANINGS:
         if loss >= max(share * math.log(max(2, vocab_size)), nats):
             return words
@@ -63,7 +65,9 @@ def short_count(number: float) -> str:
 
 def file_size(n_bytes: float) -> str:
     """A file's size, such as 41 MB."""
-    return f"{short_count(n_bytes)}B".replace("kB", " kB").replace("MB", " MB").replace("GB", " GB")
+    count = short_count(n_bytes)
+    digits = count.rstrip("kMG")
+    return f"{digits} {count[len(digits) :]}B"
 
 
 def duration(seconds: float) -> str:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tuigpt.config import UserError
 from tuigpt.runs.store import Run, find_run, open_run, run_folders
-from tuigpt.wording import file_size, loss_text, visible
+from tuigpt.wording import file_size, loss_text, one_line
 
 
 def run(home: Path, name: str | None) -> int:
@@ -23,18 +23,21 @@ def run(home: Path, name: str | None) -> int:
         try:
             _print(open_run(folder))
         except UserError as error:
-            print(f"{folder.name}  {error}")
+            print(f"{one_line(folder.name)}  {one_line(str(error))}")
     return 0
 
 
 def _print(run: Run) -> None:
     status = run.status
-    message = f"  {visible(status.message)}" if status.message else ""
-    print(f"{run.name}  {status.state}  step {status.step:,}/{status.max_steps:,}{message}")
+    message = f"  {one_line(status.message)}" if status.message else ""
+    print(
+        f"{one_line(run.name)}  {one_line(status.state)}"
+        f"  step {status.step:,}/{status.max_steps:,}{message}"
+    )
     for checkpoint in run.checkpoints:
         star = "★" if run.best is checkpoint else " "
         if checkpoint.problem:
-            print(f"  {checkpoint.step:>8,}  cannot be opened: {checkpoint.problem}")
+            print(f"  {checkpoint.step:>8,}  cannot be opened: {one_line(checkpoint.problem)}")
             continue
         print(
             f"  {checkpoint.step:>8,}  train {loss_text(checkpoint.train_loss):>5}"

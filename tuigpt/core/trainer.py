@@ -99,7 +99,7 @@ Event = Stepped | Progress | Evaluated | Sampled | CheckpointDue
 
 
 class Diverged(UserError):
-    """The loss or its gradient is no longer a number; the weights are those before it."""
+    """The loss, its gradient or the validation loss is no longer a number."""
 
 
 class Trainer:
@@ -138,7 +138,7 @@ class Trainer:
         """Train until `max_steps`, telling each thing as it happens.
 
         Raises:
-            Diverged: the loss is not finite; nothing was updated with it.
+            Diverged: a loss is not finite. A train loss that is not was not applied.
         """
         config = self._config
         while self.step < config.max_steps:
@@ -162,9 +162,13 @@ class Trainer:
             max_new_tokens=config.sample_tokens, seed=(config.seed + self.step) % 2**63
         )
         ids: list[int] = []
-        for token in generate(self.model, prompt.ids, settings):
-            ids.append(token)
-            yield Progress(self.step, "sample", len(ids), settings.max_new_tokens)
+        try:
+            for token in generate(self.model, prompt.ids, settings):
+                ids.append(token)
+                yield Progress(self.step, "sample", len(ids), settings.max_new_tokens)
+        except UserError:  # its logits are not finite
+            what = f"the model's predictions are no longer numbers at step {self.step}"
+            raise self._diverged(what) from None
         yield Sampled(self.step, prompt.text, self._tokenizer.decode(ids))
 
     def state(self) -> dict[str, Tensor]:
@@ -225,10 +229,9 @@ class Trainer:
         grad_norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), limit))
         train_loss = float(loss.detach())
         if not (math.isfinite(train_loss) and math.isfinite(grad_norm)):
-            raise Diverged(
+            raise self._diverged(
                 f"the loss is no longer a number at step {self.step + 1} (loss {train_loss},"
-                f" gradient {grad_norm}): training stopped before it spoilt the weights;"
-                f" try a lower --learning-rate than {config.learning_rate:g}"
+                f" gradient {grad_norm}): training stopped before it spoilt the weights"
             )
         self._optimizer.step()
         self.step += 1
@@ -266,3 +269,8 @@ class Trainer:
         else:
             self.val_loss, self.val_loss_per_character = per_token, per_character
         yield Evaluated(self.step, per_token, per_character, tokens, whole)
+        if not math.isfinite(per_token):
+            raise self._diverged(f"the validation loss is no longer a number at step {self.step}")
+
+    def _diverged(self, what: str) -> Diverged:
+        return Diverged(f"{what}; try a lower --learning-rate than {self._config.learning_rate:g}")
