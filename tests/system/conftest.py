@@ -59,11 +59,18 @@ def tuigpt(env: dict[str, str], tmp_path: Path) -> Tuigpt:
 
 @pytest.fixture
 def open_terminal(env: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
-    """Starts tuigpt in a new terminal, which is closed at the end of the test."""
+    """Starts tuigpt in a new terminal, which is closed at the end of the test.
+
+    `shell` is a line of shell to run instead, in which `{tuigpt}` is that command.
+    """
     with ExitStack() as stack:
 
-        def start(*arguments: str | Path, columns: int = 120, rows: int = 40) -> Terminal:
+        def start(
+            *arguments: str | Path, columns: int = 120, rows: int = 40, shell: str = ""
+        ) -> Terminal:
             command = [*TUIGPT, *map(str, arguments)]
+            if shell:
+                command = ["bash", "-c", shell.format(tuigpt=" ".join(command))]
             terminal = Terminal(command, env, columns=columns, rows=rows, cwd=tmp_path)
             return stack.enter_context(terminal)
 

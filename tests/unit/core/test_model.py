@@ -123,9 +123,7 @@ class TestNumbers:
         logits, loss = model(ids, targets)
         probabilities = torch.softmax(logits.detach(), 2)
         surprises = [
-            -math.log(probabilities[b, t, targets[b, t]])
-            for b in range(3)
-            for t in range(12)
+            -math.log(probabilities[b, t, targets[b, t]]) for b in range(3) for t in range(12)
         ]
         assert loss.item() == pytest.approx(sum(surprises) / len(surprises), abs=1e-10)
 

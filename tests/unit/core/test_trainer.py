@@ -314,9 +314,7 @@ class TestResume:
 
 class TestDiverging:
     def test_it_stops_within_a_few_steps_and_spares_the_weights(self) -> None:
-        trainer = new_trainer(
-            max_steps=1000, learning_rate=1e6, warmup_steps=0, eval_interval=1000
-        )
+        trainer = new_trainer(max_steps=1000, learning_rate=1e6, warmup_steps=0, eval_interval=1000)
         with pytest.raises(Diverged) as raised:
             for _ in trainer.run():
                 pass
@@ -340,11 +338,22 @@ class TestDiverging:
             torch.equal(before[k], broken[k]) for k in before if k != "transformer.ln_f.bias"
         )
 
-    def test_a_validation_loss_that_is_no_number_is_never_the_best(self) -> None:
-        trainer = new_trainer(max_steps=5)
+    def test_a_validation_loss_that_is_no_number_is_told_and_never_the_best(self) -> None:
+        trainer = new_trainer(max_steps=5, eval_interval=2)
+        events = []
+        with pytest.raises(Diverged, match="the validation loss is no longer a number at step 2"):
+            for event in trainer.run():
+                events.append(event)
+                if isinstance(event, Stepped) and event.step == 2:
+                    with torch.no_grad():
+                        trainer.model.transformer.ln_f.bias[0] = math.nan
+        assert isinstance(events[-1], Evaluated) and math.isnan(events[-1].val_loss)
+        assert trainer.best_step is None
+
+    def test_a_sample_of_a_broken_model_is_no_users_error(self) -> None:
+        trainer = new_trainer(val_fraction=0.0)
         until_step(trainer, 2)
         with torch.no_grad():
             trainer.model.transformer.ln_f.bias[0] = math.nan
-        events = list(trainer._evaluate(32))
-        assert isinstance(events[-1], Evaluated) and math.isnan(events[-1].val_loss)
-        assert not trainer.val_loss < trainer.best_val_loss  # type: ignore[operator]
+        with pytest.raises(Diverged, match="no longer numbers at step 2; try a lower"):
+            list(trainer.sample())

@@ -1,0 +1,102 @@
+"""Requests to a trainer: numbered, handed out once, none lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tuigpt.files import read_json
+from tuigpt.runs.control import ACTIONS, CONTROL_FILE, Requests, last_request, request
+from tuigpt.runs.status import RunStatus, write_status
+
+
+def test_each_request_is_handed_out_once_and_in_order(tmp_path: Path) -> None:
+    requests = Requests(tmp_path, 0)
+    assert list(requests.new()) == []
+    assert [request(tmp_path, a) for a in ("sample", "pause", "resume", "sample")] == [1, 2, 3, 4]
+    assert list(requests.new()) == ["sample", "pause", "resume", "sample"]
+    assert requests.answered == 4
+    assert list(requests.new()) == []
+    request(tmp_path, "stop")
+    assert list(requests.new()) == ["stop"]
+
+
+def test_answered_follows_each_that_is_taken(tmp_path: Path) -> None:
+    """So the trainer can tell of each when it is carried out, not before."""
+    requests = Requests(tmp_path, 0)
+    request(tmp_path, "sample")
+    request(tmp_path, "checkpoint")
+    assert [(action, requests.answered) for action in requests.new()] == [
+        ("sample", 1), ("checkpoint", 2),
+    ]  # fmt: skip
+
+
+def test_one_that_comes_while_another_is_carried_out_is_not_lost(tmp_path: Path) -> None:
+    requests = Requests(tmp_path, 0)
+    request(tmp_path, "sample")
+    taken = []
+    for action in requests.new():
+        taken.append(action)
+        if len(taken) == 1:
+            request(tmp_path, "stop")
+    taken += requests.new()
+    assert taken == ["sample", "stop"]
+
+
+def test_what_is_answered_is_cleared_away_and_numbers_go_on(tmp_path: Path) -> None:
+    for _ in range(3):
+        request(tmp_path, "sample")
+    write_status(tmp_path, RunStatus(answered=2))
+    assert request(tmp_path, "stop") == 4
+    entries = read_json(tmp_path / CONTROL_FILE)["requests"]
+    assert [e["number"] for e in entries] == [3, 4]
+    write_status(tmp_path, RunStatus(answered=4))
+    (tmp_path / CONTROL_FILE).unlink()
+    assert request(tmp_path, "stop") == 5  # never a number that was answered
+
+
+def test_requests_from_before_are_not_for_a_new_trainer(tmp_path: Path) -> None:
+    """A stop that a killed trainer never saw does not stop the resumed one."""
+    request(tmp_path, "stop")
+    requests = Requests(tmp_path, last_request(tmp_path))
+    assert list(requests.new()) == []
+    request(tmp_path, "sample")
+    assert list(requests.new()) == ["sample"]
+
+
+def test_one_made_while_a_trainer_starts_is_for_it(tmp_path: Path) -> None:
+    before = last_request(tmp_path)  # then the status says that there is a trainer,
+    request(tmp_path, "stop")  # somebody stops it,
+    assert list(Requests(tmp_path, before).new()) == ["stop"]  # and it comes to look
+
+
+def test_an_unknown_action_is_a_mistake_of_the_program(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="unknown action 'quit'"):
+        request(tmp_path, "quit")
+    assert {"stop", "pause", "resume", "checkpoint", "sample"} <= ACTIONS
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "{}", '{"requests": 5}', '{"requests": [{}]}', '{"requests": [5]}',
+     '{"requests": [{"number": "1", "action": "stop"}]}',
+     '{"requests": [{"number": 1, "action": "rm -rf"}]}'],
+)  # fmt: skip
+def test_a_broken_file_asks_for_nothing_and_is_replaced(tmp_path: Path, content: str) -> None:
+    (tmp_path / CONTROL_FILE).write_text(content)
+    requests = Requests(tmp_path, last_request(tmp_path))
+    assert list(requests.new()) == []
+    request(tmp_path, "sample")
+    assert list(requests.new()) == ["sample"]
+
+
+def test_an_unchanged_file_is_not_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trainer looks after each step: it must cost nothing."""
+    requests = Requests(tmp_path, 0)
+    request(tmp_path, "sample")
+    list(requests.new())
+    monkeypatch.setattr("tuigpt.runs.control.read_json", lambda path: pytest.fail("read again"))
+    assert list(requests.new()) == []

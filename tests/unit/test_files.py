@@ -1,0 +1,247 @@
+"""All-or-nothing writing; reading of what is half there."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import stat
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import checkpoint_header, write_header_only
+
+from tuigpt import files
+from tuigpt.files import (
+    folder_in_the_making,
+    from_json,
+    read_json,
+    read_safetensors_metadata,
+    to_json,
+    write_atomic,
+    write_json,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+class TestWritingAFile:
+    def test_new_and_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "a"
+        for content in (b"one", b"", b"three" * 100_000):
+            write_atomic(path, content)
+            assert path.read_bytes() == content
+        assert names(tmp_path) == ["a"]
+
+    @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+    def test_a_failure_keeps_the_old_file_and_leaves_nothing(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
+        path = tmp_path / "a"
+        write_atomic(path, b"old")
+
+        def fail(*arguments: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(files.os, step, fail)
+        with pytest.raises(OSError, match="No space left"):
+            write_atomic(path, b"new")
+        monkeypatch.undo()
+        assert path.read_bytes() == b"old" and names(tmp_path) == ["a"]
+
+    def test_an_interruption_leaves_nothing_either(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt(*arguments: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(files.os, "fsync", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            write_atomic(tmp_path / "a", b"new")
+        assert names(tmp_path) == []
+
+    def test_a_reader_meets_the_old_or_the_new(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """At each call that touches the disk."""
+        path = tmp_path / "a"
+        write_atomic(path, b"old" * 1000)
+        met = set()
+
+        def look(name: str) -> Callable[..., object]:
+            really = getattr(os, name)
+
+            def step(*arguments: object, **options: object) -> object:
+                met.add(path.read_bytes())
+                result = really(*arguments, **options)
+                met.add(path.read_bytes())
+                return result
+
+            return step
+
+        for name in ("fsync", "chmod", "replace", "fdopen"):
+            monkeypatch.setattr(files.os, name, look(name))
+        write_atomic(path, b"new" * 2000)
+        assert met == {b"old" * 1000, b"new" * 2000}
+
+    def test_a_missing_folder_is_an_error(self, tmp_path: Path) -> None:
+        with pytest.raises(OSError):
+            write_atomic(tmp_path / "gone" / "a", b"x")
+
+    def test_a_symlink_stays_one_and_its_file_is_replaced(self, tmp_path: Path) -> None:
+        (tmp_path / "far").mkdir()
+        real, link = tmp_path / "far" / "real", tmp_path / "link"
+        write_atomic(real, b"old")
+        link.symlink_to(real)
+        write_atomic(link, b"new")
+        assert link.is_symlink() and real.read_bytes() == b"new"
+        assert names(tmp_path / "far") == ["real"] and names(tmp_path) == ["far", "link"]
+
+    @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+    def test_modes_follow_the_umask(self, tmp_path: Path, umask: int, mode: int) -> None:
+        program = (
+            "import os, pathlib, sys\n"
+            "os.umask(int(sys.argv[1]))\n"
+            "from tuigpt.files import write_atomic, folder_in_the_making\n"
+            "write_atomic(pathlib.Path(sys.argv[2], 'a'), b'x')\n"
+            "with folder_in_the_making(pathlib.Path(sys.argv[2], 'runs', 'b')):\n"
+            "    pass\n"
+        )
+        subprocess.run([sys.executable, "-c", program, str(umask), str(tmp_path)], check=True)
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+        folder_mode = stat.S_IMODE((tmp_path / "runs" / "b").stat().st_mode)
+        assert folder_mode == 0o777 & ~umask
+
+
+class TestMakingAFolder:
+    def test_it_appears_at_the_end(self, tmp_path: Path) -> None:
+        final = tmp_path / "runs" / "a"
+        with folder_in_the_making(final) as draft:
+            (draft / "file").write_text("x")
+            assert not final.exists() and draft.name.startswith(".partial-")
+        assert names(final) == ["file"] and names(tmp_path / "runs") == ["a"]
+
+    @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+    def test_or_vanishes(self, tmp_path: Path, error: type[BaseException]) -> None:
+        with pytest.raises(error), folder_in_the_making(tmp_path / "a") as draft:
+            (draft / "file").write_text("x")
+            raise error
+        assert names(tmp_path) == []
+
+    @pytest.mark.parametrize("filled", [False, True])
+    def test_it_never_replaces_another(self, tmp_path: Path, filled: bool) -> None:
+        final = tmp_path / "a"
+        with pytest.raises(FileExistsError), folder_in_the_making(final):
+            final.mkdir()  # somebody was faster
+            if filled:
+                (final / "theirs").write_text("x")
+        assert names(tmp_path) == ["a"] and names(final) == ["theirs"] * filled
+
+    def test_a_file_in_the_way_is_no_folder_of_that_name(self, tmp_path: Path) -> None:
+        (tmp_path / "runs").write_text("x")
+        with pytest.raises(NotADirectoryError), folder_in_the_making(tmp_path / "runs" / "a"):
+            pass
+
+
+class TestJson:
+    @pytest.mark.parametrize(
+        "record",
+        [
+            {},
+            {"a": 1, "b": 1.5, "c": None, "d": True, "e": [1, {"f": "g"}]},
+            {"text": 'größe 日本 🙂 \n \u2028 \x00 \x1b " \\'},
+            {"path": "odd\udcff"},
+        ],
+    )
+    def test_records_come_back(self, record: dict[str, object], tmp_path: Path) -> None:
+        line = to_json(record)
+        assert "\n" not in line and from_json(line) == record
+        write_json(tmp_path / "a.json", record)
+        assert read_json(tmp_path / "a.json") == record
+
+    def test_what_is_no_number_is_null_and_named(self) -> None:
+        line = to_json({"a": math.nan, "b": 1.0, "c": -math.inf})
+        assert json.loads(line) == {"a": None, "b": 1.0, "c": None, "nonfinite": ["a", "c"]}
+        back = from_json(line)
+        assert math.isnan(back["a"]) and back["b"] == 1.0 and math.isnan(back["c"])
+        assert "nonfinite" not in back
+
+    def test_deep_inside_it_is_refused_not_written(self) -> None:
+        with pytest.raises(ValueError):
+            to_json({"a": {"b": math.nan}})
+
+    @pytest.mark.parametrize("line", ["", "{", "[]", "1", '"x"', "null", b"\xff", "[" * 100_000])
+    def test_what_is_no_object_is_a_value_error(self, line: str | bytes) -> None:
+        with pytest.raises(ValueError):
+            from_json(line)
+
+    def test_text_is_kept_readable(self) -> None:
+        assert to_json({"name": "größe"}) == '{"name": "größe"}'
+
+
+class TestSafetensors:
+    def write(self, path: Path, header: dict[str, object], data: bytes = b"") -> Path:
+        raw = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(raw)) + raw + data)
+        return path
+
+    def test_metadata(self, tmp_path: Path) -> None:
+        path = tmp_path / "a"
+        write_header_only(path, checkpoint_header(5))
+        assert read_safetensors_metadata(path) == checkpoint_header(5)
+        write_header_only(path, None)
+        assert read_safetensors_metadata(path) == {}
+
+    def test_tensors_are_not_read(self, tmp_path: Path) -> None:
+        tensor = {"dtype": "U8", "shape": [10**12], "data_offsets": [0, 10**12]}
+        path = self.write(tmp_path / "a", {"w": tensor, "__metadata__": {"x": "y"}})
+        os.truncate(path, path.stat().st_size + 10**12)  # sparse: a terabyte of holes
+        assert read_safetensors_metadata(path) == {"x": "y"}
+
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"", "the file is empty"),
+            (b"\x05\0\0", "cut short"),
+            (b"<!DOCTYPE html><html>", "not a safetensors file"),
+            (b"\xff" * 8 + b"{}", "not a safetensors file"),
+            (struct.pack("<Q", 2**62) + b"{}", "not a safetensors file"),
+            (struct.pack("<Q", 500) + b"{}", "not a safetensors file, or cut short"),
+            (struct.pack("<Q", 2) + b"[]", "not a safetensors file"),
+            (struct.pack("<Q", 4) + b"null", "not a safetensors file"),
+            (struct.pack("<Q", 4) + b'{"a"', "not a safetensors file"),
+            (struct.pack("<Q", 10) + b'{"a": "b"}', "not a safetensors file"),
+            (struct.pack("<Q", 19) + b'{"__metadata__": 5}', "not a safetensors file"),
+            (struct.pack("<Q", 2) + b"{}trailing", "cut short|not a whole"),
+            (struct.pack("<Q", 100_000) + b"[" * 100_000, "not a safetensors file"),
+            (b"PK\x03\x04" + b"\0" * 64, "not a safetensors file"),
+        ],
+    )
+    def test_other_files_are_told_apart(self, tmp_path: Path, content: bytes, words: str) -> None:
+        path = tmp_path / "a"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=words):
+            read_safetensors_metadata(path)
+
+    def test_every_cut_is_noticed(self, tmp_path: Path) -> None:
+        header = {"w": {"dtype": "U8", "shape": [6], "data_offsets": [0, 6]}}
+        path = self.write(tmp_path / "a", header, b"123456")
+        whole = path.read_bytes()
+        assert read_safetensors_metadata(path) == {}
+        for end in range(len(whole)):
+            path.write_bytes(whole[:end])
+            with pytest.raises(ValueError):
+                read_safetensors_metadata(path)
+
+    def test_a_missing_file_is_an_os_error(self, tmp_path: Path) -> None:
+        with pytest.raises(FileNotFoundError):
+            read_safetensors_metadata(tmp_path / "a")
+        with pytest.raises(IsADirectoryError):
+            read_safetensors_metadata(tmp_path)

@@ -1,0 +1,73 @@
+"""Who imports whom: a first frame waits for no torch, and the contracts between the parts hold."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+HEAVY = ["torch", "numpy", "safetensors", "tokenizers"]
+
+
+def loaded_by(statement: str) -> str:
+    program = f"{statement}\nimport sys\nprint(*set({HEAVY}) & sys.modules.keys())"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "tuigpt.cli",
+        "tuigpt.config",
+        "tuigpt.tui.app",
+        "tuigpt.runs.store",
+        "tuigpt.runs.follow",
+        "tuigpt.runs.launch",
+        "tuigpt.runs.control",
+        "tuigpt.charts.scale",
+        "tuigpt.generator.client",
+    ],
+)
+def test_nothing_heavy_is_loaded_by(module: str) -> None:
+    assert loaded_by(f"import {module}") == ""
+
+
+@pytest.mark.parametrize("arguments", ["'--version'", "'--help'", "'list'", "'train', '--help'"])
+def test_nothing_heavy_is_loaded_for(arguments: str, tmp_path: Path) -> None:
+    statement = (
+        "import os\n"
+        f"os.environ['TUIGPT_HOME'] = {str(tmp_path / 'home')!r}\n"
+        "import contextlib, io\n"
+        "from tuigpt.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        f"    main([{arguments}])\n"
+    )
+    assert loaded_by(statement) == ""
+
+
+def test_the_app_is_not_loaded_by_the_commands_that_train() -> None:
+    program = (
+        "import tuigpt.commands.train, tuigpt.commands.generate, tuigpt.generator.server, sys\n"
+        "print([m for m in sys.modules if m.split('.')[0] == 'textual'])"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
+    )
+    assert (result.returncode, result.stdout) == (0, "[]\n"), result.stderr
+
+
+def test_the_contracts_hold() -> None:
+    command = shutil.which("lint-imports", path=str(Path(sys.executable).parent))
+    if command is None:
+        pytest.skip("import-linter is not installed")
+    result = subprocess.run([command, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -1,0 +1,126 @@
+"""Numbers and losses in words; text that cannot hurt a terminal."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import pytest
+
+from tuigpt.wording import (
+    age,
+    bits,
+    duration,
+    file_size,
+    gap_in_words,
+    loss_text,
+    meaning_of_loss,
+    one_line,
+    short_count,
+    visible,
+)
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (4.33, "nothing learned"),
+        (4.17, "nothing learned"),
+        (3.3, "how often each letter"),
+        (2.5, "common pairs"),
+        (2.0, "first recognisable words"),
+        (1.57, "the shape of a play"),
+        (1.3, "verse that hold together"),
+        (1.1, "fluent verse"),
+        (0.5, "reciting"),
+        (0.0, "reciting"),
+    ],
+)
+def test_what_a_loss_means_at_65_symbols(loss: float, words: str) -> None:
+    assert words in meaning_of_loss(loss, 65)
+
+
+def test_what_a_loss_means_depends_on_the_symbols() -> None:
+    assert "nothing learned" in meaning_of_loss(1.35, 4)
+    assert "nothing learned" not in meaning_of_loss(5.0, 3000)
+    assert meaning_of_loss(0.0, 1)
+
+
+def test_a_loss_that_is_no_number_means_that_the_model_has_diverged() -> None:
+    assert meaning_of_loss(math.nan, 65) == meaning_of_loss(math.inf, 65)
+    assert "diverged" in meaning_of_loss(math.nan, 65)
+
+
+def test_the_gap_between_best_and_now() -> None:
+    assert gap_in_words([]) == gap_in_words([(0, 4.0)]) == ""
+    assert "no overfitting yet" in gap_in_words([(0, 4.0), (100, 3.0)])
+    assert "no overfitting yet" in gap_in_words([(100, 3.0), (200, 3.02)])  # noise
+    words = gap_in_words([(0, 4.0), (1500, 1.57), (5000, 2.34)])
+    assert "1.57 at step 1,500" in words and "+0.77" in words and "memorising" in words
+    assert "no overfitting yet" in gap_in_words([(0, 4.0), (100, 3.0), (200, math.nan)])
+
+
+def test_bits() -> None:
+    assert bits(math.log(2)) == 1.0
+    assert bits(math.log(65)) == pytest.approx(6.022, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "0"), (950, "950"), (999, "999"), (1000, "1.0k"), (8_123, "8.1k"), (99_940, "99.9k"),
+     (99_960, "100k"), (438_000, "438k"), (999_499, "999k"), (999_600, "1.0M"),
+     (10_770_816, "10.8M"), (85e6, "85.0M"), (1.5e9, "1.5G"), (123e9, "123G")],
+)  # fmt: skip
+def test_counts(number: float, words: str) -> None:
+    assert short_count(number) == words
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [(0, "0 B"), (346, "346 B"), (4_000, "4.0 kB"), (41e6, "41.0 MB"), (412e6, "412 MB"),
+     (3e9, "3.0 GB")],
+)  # fmt: skip
+def test_sizes(size: float, words: str) -> None:
+    assert file_size(size) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (45.4, "45 s"), (99.4, "99 s"), (100, "2 min"), (360, "6 min"),
+     (99 * 60, "99 min"), (7500, "2 h 05 min"), (47 * 3600, "47 h 00 min"), (76 * 3600, "3 d 4 h")],
+)  # fmt: skip
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(-5, "now"), (0, "now"), (59, "now"), (60, "1 min"), (3599, "59 min"), (3600, "1 h"),
+     (86_399, "23 h"), (86_400, "1 d"), (1e7, "115 d")],
+)  # fmt: skip
+def test_ages(seconds: float, words: str) -> None:
+    assert age(seconds) == words
+
+
+def test_losses() -> None:
+    assert [loss_text(x) for x in (1.567, None, math.nan, math.inf)] == ["1.57", "–", "NaN", "NaN"]
+
+
+class TestTextOnATerminal:
+    def test_no_control_character_is_left(self) -> None:
+        everything = "".join(map(chr, range(0x300))) + "\u2028"
+        shown = visible(everything)
+        assert len(shown) == len(everything)
+        assert {c for c in shown if unicodedata.category(c) == "Cc"} == {"\n", "\t"}
+
+    def test_what_is_harmless_stays(self) -> None:
+        text = "To be, or not [to] be\n\tgröße 日本 🙂 e\u0301 [/red]"
+        assert visible(text) == text
+
+    def test_control_characters_become_their_pictures(self) -> None:
+        assert visible("\x1b[31mred\x07\x7f\r") == "␛[31mred␇␡␍"
+        assert visible("\x9b31m") == "\ufffd31m"
+
+    def test_one_line(self) -> None:
+        assert one_line("a\nb\r\nc") == "a⏎b␍⏎c"
+        assert "\n" not in one_line("".join(map(chr, range(256))))
