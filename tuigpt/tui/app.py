@@ -90,7 +90,7 @@ class TuigptApp(App[None]):
         self._watch: str | None = None
         self._watched: Run | None = None
         self._runs: tuple[Run, ...] = ()
-        self._generator = GeneratorClient()
+        self._generator = GeneratorClient(home)
 
     def compose(self) -> ComposeResult:
         yield self._status_line
