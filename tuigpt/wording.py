@@ -1,6 +1,7 @@
 """Numbers and losses in words, the same on the command line and in the app."""
 
 import math
+import re
 from collections.abc import Sequence
 
 PLAIN_MEANINGS = (
@@ -84,13 +85,19 @@ def duration(seconds: float) -> str:
 
 
 def visible(text: str) -> str:
-    """Text that is safe on a terminal: control characters but newline and tab become pictures."""
-    return "".join(_picture(c) if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text)
+    """Text that is safe on a terminal: control characters but newline and tab become pictures.
+
+    So do the signs that turn the direction of what follows them: they would scramble the line.
+    """
+    return _UNSAFE.sub(lambda found: _picture(found[0]), text)
 
 
 def one_line(text: str) -> str:
     """Safe text with its line ends shown as ⏎."""
     return visible(text.replace("\n", "⏎"))
+
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def _picture(control: str) -> str:

@@ -23,8 +23,11 @@ def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> 
     terminal.press("ctrl+n")
     terminal.until("Start training")
     for hint, typed in (
-        ("which is built in", text),
+        ("file or folder, shakespeare", text),
         ("what the run is called", name),
+        ("tokens learned from the text", ""),
+        ("share of the text", ""),
+        ("of the text: auto", ""),
         ("number of optimizer steps", str(max_steps)),
         ("windows of text in each step", "8"),
         ("highest learning rate", ""),

@@ -84,9 +84,9 @@ class Console:
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
-        parts.append(f"train {loss_text(status.train_loss)}")
+        parts.append(f"train {loss_text(status.per_character(status.train_loss))}")
         if status.val_loss is not None:
-            parts.append(f"val {loss_text(status.val_loss)}")
+            parts.append(f"val {loss_text(status.per_character(status.val_loss))}")
         if status.tokens_per_second is not None:
             parts.append(f"{short_count(status.tokens_per_second)} tok/s")
         if status.seconds_left is not None:

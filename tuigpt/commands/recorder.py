@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import threading
@@ -106,7 +107,11 @@ class Recorder:
                     whole=event.whole,
                 )  # fmt: skip
                 if not event.whole:
-                    self._tell("evaluating", val_loss=event.val_loss)
+                    changes = {"val_loss": event.val_loss}
+                    per_character = event.val_loss_per_character
+                    if 0 < per_character < math.inf:
+                        changes["characters_per_token"] = event.val_loss / per_character
+                    self._tell("evaluating", **changes)
             case Sampled():
                 self._log.append("sample", event.step, prompt=event.prompt, text=event.text)
             case CheckpointDue():

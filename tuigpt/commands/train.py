@@ -92,7 +92,8 @@ def run(
             home, sources or [BUILT_IN], name, preset or DEFAULT_PRESET, model_fields, train_fields
         )
     if log_file is not None:
-        os.replace(log_file, folder / TRAINER_LOG)
+        with suppress(FileNotFoundError):  # whoever started us has changed their mind
+            os.replace(log_file, folder / TRAINER_LOG)
     return _train(folder, trainer, recorder)
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +37,12 @@ class Launch:
         self.log.unlink()
         last = lines[-1] if lines else f"it ended with status {self.process.returncode}"
         return last.removeprefix("tuigpt: ")
+
+    def cancel(self) -> None:
+        """End a trainer that has no run folder yet, and remove its log."""
+        self.process.terminate()
+        with suppress(OSError):
+            self.log.unlink()
 
     def last_words(self) -> str:
         """The newest line of what a trainer without a run folder has printed, or ""."""

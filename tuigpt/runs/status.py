@@ -36,6 +36,8 @@ class RunStatus:
         message: one line for people, such as why the run failed.
         answered: number of the newest request in `control.json` that was carried out.
         progress: share done of the evaluation or sample under way, from 0 to 1.
+        train_loss, val_loss, best_val_loss: in nats per token.
+        characters_per_token: of the newest evaluation; 1 where tokens are characters.
         step_seconds: recent mean time of an update, without evaluations.
         seconds_left: until `max_steps`, evaluations included.
     """
@@ -55,6 +57,7 @@ class RunStatus:
     val_loss: float | None = None
     best_val_loss: float | None = None
     best_step: int | None = None
+    characters_per_token: float = 1.0
     step_seconds: float | None = None
     tokens_per_second: float | None = None
     seconds_left: float | None = None
@@ -62,6 +65,10 @@ class RunStatus:
     @property
     def alive(self) -> bool:
         return self.state in ALIVE
+
+    def per_character(self, loss: float | None) -> float | None:
+        """One of the losses in nats per character, which compares with every other run's."""
+        return None if loss is None else loss / self.characters_per_token
 
 
 def status_of_this_process(**facts: Any) -> RunStatus:

@@ -31,7 +31,9 @@ class Checkpoint:
 
     Attributes:
         run: name of the run folder it lies in, or "" elsewhere.
-        val_loss: mean loss over the evenly spread validation windows, nats per token, or None.
+        train_loss: of the newest batch, in nats per character, or None.
+        val_loss: mean loss over the evenly spread validation windows, in nats per character, or
+            None.
         size: of the file, in bytes.
         modified: of the file, in seconds since the epoch.
         problem: why the file cannot be opened, or "".
@@ -114,8 +116,8 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
             path=path,
             run=run,
             step=int(header["step"]),
-            train_loss=_loss(header.get("train_loss")),
-            val_loss=_loss(header.get("val_loss")),
+            train_loss=_loss(header.get("train_loss"), _characters_per_token(header)),
+            val_loss=_loss(header.get("val_loss_per_character", header.get("val_loss"))),
             vocab_size=config.vocab_size,
             n_params=config.n_params,
             corpus=str(header.get("corpus", {}).get("name", "")),
@@ -131,8 +133,15 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         return Checkpoint(path, run, step, *blank, problem=problem)
 
 
-def _loss(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _loss(value: object, characters_per_token: float = 1.0) -> float | None:
+    return float(value) / characters_per_token if isinstance(value, int | float) else None
+
+
+def _characters_per_token(header: dict[str, Any]) -> float:
+    """How many characters a token of the training part has, where the header tells."""
+    corpus = header.get("corpus", {})
+    tokens, characters = corpus.get("train_tokens"), corpus.get("train_characters")
+    return float(characters / tokens) if tokens and characters else 1.0
 
 
 def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:

@@ -238,7 +238,7 @@ class NewRun(ModalScreen[str | None]):
     def action_back(self) -> None:
         """Leave; a trainer that was just started and has no run folder yet is ended."""
         if self._launch is not None:
-            self._launch.process.terminate()
+            self._launch.cancel()
         self.dismiss(None)
 
 
