@@ -80,6 +80,9 @@ class NewRun(ModalScreen[str | None]):
         super().__init__()
         self._home = home
         self._launch: Launch | None = None
+        self._refused = False
+        self._n_params = 0
+        self._preview = TextPreview(id="preview")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
@@ -92,7 +95,7 @@ class NewRun(ModalScreen[str | None]):
                     yield Label(name.replace("_", " "), classes="label")
                     yield Input(default, id=name, compact=True, tooltip=explanation)
             yield Static(id="hint", markup=False)
-            yield TextPreview(id="preview")
+            yield self._preview
             yield Static(id="verdict", markup=False)
             with Horizontal(id="buttons"):
                 yield Button("Start training", id="start", variant="primary", compact=True)
@@ -123,15 +126,19 @@ class NewRun(ModalScreen[str | None]):
     def _judge(self) -> None:
         """Say what these settings make, or what is wrong with them and where."""
         self.query(Input).remove_class("wrong")
-        preview = self.query_one(TextPreview)
+        self._refused = False
         try:
             model, flags = self._settings()
         except ConfigError as error:
-            preview.forget()
+            self._preview.forget()
             self._complain(error)
             return
-        self._say(f"about {short_count(model.n_params)} parameters")
-        preview.look(self._arguments(flags))
+        self._n_params = model.n_params
+        self._say_size()
+        self._preview.look(self._arguments(flags))
+
+    def _say_size(self) -> None:
+        self._say(f"about {short_count(self._n_params)} parameters")
 
     def _arguments(self, flags: dict[str, str]) -> list[str]:
         """What `tuigpt inspect` and `tuigpt train` are called with, but for the run's name."""
@@ -140,7 +147,7 @@ class NewRun(ModalScreen[str | None]):
 
     @on(TextPreview.Read)
     def _text_read(self, event: TextPreview.Read) -> None:
-        if self._launch is not None:
+        if self._launch is not None or self._refused:
             return
         offer = event.preview.offer
         if offer is not None:
@@ -149,23 +156,25 @@ class NewRun(ModalScreen[str | None]):
             self._say("no text to train on yet")
         elif event.problem:
             self._say(event.problem, wrong=True)
+        else:
+            self._say_size()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is something to agree with only while something is offered."""
-        return action != "agree" or self.query_one(TextPreview).offer is not None
+        return action != "agree" or self._preview.offer is not None
 
     def action_agree(self) -> None:
         """Take up the preview's offer: name the encoding, or let the text be fetched."""
-        preview = self.query_one(TextPreview)
-        if preview.offer is None:
+        offer = self._preview.offer
+        if offer is None:
             return
         _, flags = self._settings()
-        for argument in preview.offer.arguments:
+        for argument in offer.arguments:
             name, _, value = argument.removeprefix("--").partition("=")
             if value:
                 self.query_one(f"#{name}", Input).value = value
             else:
-                preview.look([argument, *self._arguments(flags)])
+                self._preview.look([argument, *self._arguments(flags)])
 
     def _settings(self) -> tuple[GPTConfig, dict[str, str]]:
         """The model as configured (its vocabulary is the text's to decide), and the flags.
@@ -227,6 +236,7 @@ class NewRun(ModalScreen[str | None]):
             refusal = launch.refusal()
             if refusal is not None:
                 self._launch = None
+                self._refused = True
                 self._say(refusal, wrong=True)
                 return
             if words := launch.last_words():

@@ -81,12 +81,12 @@ class TextPreview(VerticalScroll):
     def look(self, arguments: Sequence[str]) -> None:
         """Read the text anew, if these arguments of `tuigpt inspect` are not the last ones."""
         if tuple(arguments) != self._arguments:
-            self._arguments = tuple(arguments)
+            self._arguments, self.offer = tuple(arguments), None
             self._read(self._arguments)
 
     def forget(self) -> None:
         """End the reading: with the settings as they are, there is nothing to read."""
-        self._arguments = ()
+        self._arguments, self.offer = (), None
         self.workers.cancel_node(self)
 
     @work(exclusive=True, group="inspect")
