@@ -31,7 +31,7 @@ def run_score(home: Path, spec: str, file: str, device: str, as_json: bool) -> i
     Raises:
         UserError: the checkpoint or the text cannot be read, or the model knows too little of it.
     """
-    model, tokenizer, _ = _open(home, spec, device)
+    model, tokenizer, header = _open(home, spec, device)
     text = _read(file)
     prompt = read_prompt(text, tokenizer)
     lost = sum(c in prompt.dropped for c in text)
@@ -54,10 +54,11 @@ def run_score(home: Path, spec: str, file: str, device: str, as_json: bool) -> i
         }
         print(json.dumps(record))
         return 0
+    symbols = (header.get("corpus") or {}).get("symbols") or tokenizer.vocab_size
     print(
         f"{score.nats_per_character:.4f} nats = {score.bits_per_character:.4f} bits per character,"
         f" perplexity {score.perplexity:.2f}, over {score.characters:,} characters:"
-        f" {meaning_of_loss(score.nats_per_character, tokenizer.vocab_size)}"
+        f" {meaning_of_loss(score.nats_per_character, symbols)}"
     )
     worst = torch.topk(nats, min(3, len(nats)))
     for surprise, place in zip(worst.values.tolist(), worst.indices.tolist(), strict=True):
