@@ -149,7 +149,8 @@ def _words(run: Run | None, history: History) -> Content:
         return Content.styled(f"This run {run.status.state}: {run.status.message}", "$text-error")
     if not history.val:
         return Content("")
-    nats = history.val[-1][1] / history.characters_per_token
+    val = [(step, loss / history.characters_per_token) for step, loss in history.val]
+    nats = val[-1][1]
     if not math.isfinite(nats):
         return Content.styled("val is not a number: the model has diverged", "$text-error")
     symbols = run.record["corpus"].get("symbols") or run.record["model"]["vocab_size"]
@@ -157,5 +158,5 @@ def _words(run: Run | None, history: History) -> Content:
         (f"val {nats:.3f} nats = {bits(nats):.2f} bits per character\n", "$foreground-muted"),
         (meaning_of_loss(nats, symbols), "bold"),
         "\n",
-        gap_in_words(history.val),
+        gap_in_words(val),
     )
