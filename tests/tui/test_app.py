@@ -1,0 +1,456 @@
+"""The workbench: its panes at each size, its keys, leaving it, and what typing must never do."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeRun
+from textual import events
+from textual.binding import Binding
+from textual.pilot import Pilot
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+from tui.conftest import OpenApp, screen_text, settle, until
+
+from tuigpt.files import read_json
+from tuigpt.runs.control import CONTROL_FILE, last_request
+from tuigpt.runs.status import status_of_this_process, write_status
+from tuigpt.tui import app as app_module
+from tuigpt.tui.app import PANES, TuigptApp
+from tuigpt.tui.screens.confirm import Confirm
+from tuigpt.tui.screens.new_run import NewRun
+
+RECORDS = [
+    {"kind": "eval", "step": 0, "val_loss": 2.4, "whole": False},
+    *({"kind": "step", "step": n, "loss": 2.5 - n / 100} for n in range(1, 101)),
+    {"kind": "eval", "step": 100, "val_loss": 1.5, "whole": False},
+    {"kind": "sample", "step": 100, "prompt": "To be", "text": " or [not] to be"},
+]
+
+AT_WORK = {"state": "training", "pid": os.getpid(), "host": socket.gethostname()}
+"""The status of a run whose trainer is at work: that is this process."""
+
+
+@pytest.fixture
+def verse(make_run: MakeRun) -> Any:
+    return make_run("verse", {50: 2.0, 100: 1.5}, RECORDS, val_loss=1.5, train_loss=1.5)
+
+
+def shown(pilot: Pilot[None], selector: str) -> bool:
+    widget = pilot.app.screen_stack[0].query_one(selector)
+    return bool(widget.region.area) and all(w.display for w in widget.ancestors_with_self
+                                            if isinstance(w, Widget))  # fmt: skip
+
+
+def focused_pane(pilot: Pilot[None]) -> str | None:
+    focused = pilot.app.focused
+    while focused is not None and focused.id not in PANES:
+        focused = focused.parent  # type: ignore[assignment]
+    return focused.id if focused else None
+
+
+class TestPanes:
+    async def test_side_by_side_in_a_wide_terminal(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(160, 45) as pilot:
+            regions = [pilot.app.query_one(f"#{name}").region for name in
+                       ("checkpoints", "generate", "training")]  # fmt: skip
+            assert all(r.height == regions[0].height > 30 for r in regions)
+            assert regions[0].right <= regions[1].x and regions[1].right <= regions[2].x <= 160
+            assert not shown(pilot, "PaneTabs")
+
+    async def test_one_at_a_time_in_a_narrow_one(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(80, 24) as pilot:
+            assert shown(pilot, "PaneTabs")
+            for key, pane in (("ctrl+t", "training"), ("ctrl+o", "checkpoints"),
+                              ("ctrl+g", "generate")):  # fmt: skip
+                await pilot.press(key)
+                await pilot.pause()
+                assert [name for name in PANES if shown(pilot, f"#{name}")] == [pane]
+                assert focused_pane(pilot) == pane
+                assert shown(pilot, "#run-status") and "verse" in screen_text(pilot)
+
+    async def test_a_tab_can_be_clicked(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(80, 24) as pilot:
+            for name, (title, _) in PANES.items():
+                row, line = next(
+                    (y, line) for y, line in enumerate(screen_text(pilot).splitlines())
+                    if "Generate" in line and "Checkpoints" in line
+                )  # fmt: skip
+                await pilot.click(offset=(line.index(title) + 1, row))
+                await pilot.pause()
+                assert focused_pane(pilot) == name
+
+    @pytest.mark.parametrize("size", [(50, 12), (59, 30), (100, 15), (20, 5), (1, 1)])
+    async def test_too_small_says_so_and_recovers(
+        self, open_app: OpenApp, verse: Any, size: tuple[int, int]
+    ) -> None:
+        async with open_app(*size) as pilot:
+            assert shown(pilot, "#too-small") and not shown(pilot, "#workbench")
+            if size[0] > 22:
+                assert "tuigpt needs 60 columns" in screen_text(pilot)
+            await pilot.resize_terminal(80, 24)
+            await pilot.pause()
+            assert not shown(pilot, "#too-small") and shown(pilot, "#workbench")
+            await pilot.press("ctrl+t")
+            await settle(pilot)
+            assert "─ train" in screen_text(pilot)
+
+    async def test_sixty_by_sixteen_works(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(60, 16) as pilot:
+            for key, words in (("ctrl+t", "─ train"), ("ctrl+o", "1.50 ★"), ("ctrl+g", "temp")):
+                await pilot.press(key)
+                await pilot.pause()
+                assert words in screen_text(pilot)
+            assert pilot.app.query_one("#prompt").region.height >= 3
+
+    async def test_resizing_all_the_time(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(80, 24) as pilot:
+            for width, height in [(160, 45), (1, 1), (60, 16), (200, 3), (30, 60), (140, 24)] * 3:
+                await pilot.resize_terminal(width, height)
+                await pilot.pause()
+                await pilot.press("ctrl+t")
+            assert shown(pilot, "#training")
+
+    async def test_the_first_pane_is_what_can_be_used(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        async with open_app() as pilot:
+            assert focused_pane(pilot) == "training"
+            assert "ctrl+n" in screen_text(pilot)
+        make_run("verse", {10: 2.0})
+        async with open_app() as pilot:
+            assert focused_pane(pilot) == "generate"
+            assert "verse@10" in screen_text(pilot)
+
+
+class TestShowingRuns:
+    async def test_curve_words_and_samples(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            text = screen_text(pilot)
+            assert "★ best 1.50 @ 100" in text
+            assert "val 1.500 nats = 2.16 bits per character" in text
+            assert "no overfitting yet" in text
+            assert "To be or [not] to be" in text
+            assert re.search(r"verse ✓ finished +100/100", text)
+
+    @pytest.mark.parametrize("attempt", range(6))
+    async def test_the_words_below_the_curve_are_never_cut(
+        self, open_app: OpenApp, verse: Any, home: Path, attempt: int
+    ) -> None:
+        """However early the run is read, even before the first frame is laid out."""
+        app = TuigptApp(home)
+
+        async def look(pilot: Pilot[None]) -> None:
+            await settle(pilot)
+            await settle(pilot)
+            assert app.query_one("#meaning").size.height >= 3
+            app.exit("seen")  # type: ignore[arg-type]
+
+        assert await app.run_async(headless=True, size=(140, 40), auto_pilot=look) == "seen"
+
+    async def test_what_is_written_meanwhile_appears(
+        self, open_app: OpenApp, verse: Any, make_run: MakeRun
+    ) -> None:
+        async with open_app() as pilot:
+            make_run("second", {7: 3.0}, RECORDS[:50], step=49, **AT_WORK)
+            await until(pilot, lambda: "second ● training" in screen_text(pilot))
+            assert "Training · second" in screen_text(pilot)
+            assert re.search(r" 7 +3\.00 ★", screen_text(pilot))
+
+    async def test_a_run_deleted_while_it_is_watched(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            shutil.rmtree(verse.folder)
+            await until(pilot, lambda: "no run yet" in screen_text(pilot))
+            await until(pilot, lambda: "No checkpoints yet" in screen_text(pilot))
+            assert "No model is open yet" in screen_text(pilot)
+
+    async def test_broken_folders_do_no_harm(
+        self, open_app: OpenApp, verse: Any, make_run: MakeRun
+    ) -> None:
+        broken = make_run("broken")
+        (broken.folder / "run.json").write_text("{")
+        bare = make_run("bare", records=RECORDS)
+        (bare.folder / "run.json").write_text("{}")
+        (bare.folder / "status.json").write_text("[]")
+        async with open_app() as pilot:
+            assert "verse" in screen_text(pilot)
+
+    @pytest.mark.parametrize("message", ["[/red] no [b", "two\nlines", "\x1b[31mred"])
+    async def test_messages_are_shown_as_written(
+        self, open_app: OpenApp, make_run: MakeRun, message: str
+    ) -> None:
+        make_run("odd", {1: 2.0}, RECORDS, state="failed", message=message)
+        async with open_app() as pilot:
+            text = screen_text(pilot)
+            assert "\x1b" not in text
+            assert message.split("\n")[0].replace("\x1b", "␛") in text
+
+
+class TestAskingTheTrainer:
+    @pytest.mark.parametrize(
+        ("key", "action"), [("s", "stop"), ("p", "pause"), ("g", "sample"), ("k", "checkpoint")]
+    )
+    async def test_a_key_asks_it(
+        self, open_app: OpenApp, make_run: MakeRun, key: str, action: str
+    ) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app() as pilot:
+            await pilot.press("ctrl+t", key)
+            await pilot.pause()
+            requests = read_json(run.folder / CONTROL_FILE)["requests"]
+            assert [r["action"] for r in requests] == [action]
+
+    async def test_a_paused_run_goes_on(self, open_app: OpenApp, make_run: MakeRun) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK | {"state": "paused"})
+        async with open_app() as pilot:
+            await pilot.press("ctrl+t", "p")
+            await pilot.pause()
+            assert read_json(run.folder / CONTROL_FILE)["requests"][0]["action"] == "resume"
+
+    async def test_a_run_that_is_over_is_asked_nothing(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+t", *"spgkr")
+            await pilot.pause()
+            assert not (verse.folder / CONTROL_FILE).exists()
+
+    async def test_one_that_cannot_be_asked_is_told(
+        self, open_app: OpenApp, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+
+        def full(*arguments: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(app_module, "request", full)
+        async with open_app() as pilot:
+            await pilot.press("ctrl+t", "s")
+            await until(pilot, lambda: "No space left" in screen_text(pilot))
+
+    async def test_a_trainer_that_cannot_be_started_is_told(
+        self, open_app: OpenApp, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, state="stopped")
+
+        def full(*arguments: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(app_module, "start", full)
+        async with open_app() as pilot:
+            await pilot.press("ctrl+t", "r")
+            await until(pilot, lambda: "No space left" in screen_text(pilot), looks=100)
+            assert pilot.app.is_running
+
+
+class TestTyping:
+    """Printable keys belong to the field that has the focus."""
+
+    TEXT = "quit stop resume 123 ?/"
+
+    @pytest.fixture(autouse=True)
+    def nothing_happens(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        for name in ("request", "start"):
+            monkeypatch.setattr(app_module, name, lambda *a, **k: pytest.fail("it did something"))
+        yield
+
+    async def type(self, pilot: Pilot[None], field: Widget) -> None:
+        field.focus()
+        await pilot.pause()
+        screen = pilot.app.screen
+        for character in self.TEXT:
+            pilot.app.post_message(events.Key({" ": "space"}.get(character, character), character))
+        await pilot.pause()
+        assert pilot.app.focused is field and pilot.app.screen is screen
+        assert pilot.app.is_running
+
+    async def test_into_every_field_of_the_workbench(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app() as pilot:
+            await self.type(pilot, pilot.app.query_one("#prompt", TextArea))
+            assert pilot.app.query_one("#prompt", TextArea).text == self.TEXT
+            for field in pilot.app.query(Input):
+                await self.type(pilot, field)
+                assert field.value in ("123", "200123", "123200", "")
+
+    async def test_into_every_field_of_the_form(self, open_app: OpenApp) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+n")
+            await pilot.pause()
+            assert isinstance(pilot.app.screen, NewRun)
+            for field in pilot.app.screen.query(Input):
+                field.value = ""
+                await self.type(pilot, field)
+                assert field.value == self.TEXT
+            await pilot.press("escape")
+
+    async def test_a_path_that_is_none_does_no_harm(self, open_app: OpenApp, home: Path) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+n")
+            await pilot.pause()
+            field = pilot.app.screen.query_one("#text", Input)
+            for text in ("~nobody-of-that-name/a;b", "x" * 5000 + ";", "a\0b;c", ";", ";;", " "):
+                field.value = text
+                await pilot.pause()
+                assert pilot.app.is_running
+            await pilot.press("escape")
+        assert not home.exists()
+
+
+class TestLeaving:
+    async def test_with_nothing_at_work_at_once(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: not pilot.app.is_running)
+
+    @pytest.mark.parametrize(("size"), [(160, 45), (80, 24), (60, 16)])
+    async def test_a_run_at_work_is_asked_about(
+        self, open_app: OpenApp, make_run: MakeRun, size: tuple[int, int]
+    ) -> None:
+        run = make_run("my run", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app(*size) as pilot:
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+            await pilot.pause()
+            assert "my run is still training" in screen_text(pilot)
+            await pilot.press("escape")
+            await until(pilot, lambda: not isinstance(pilot.app.screen, Confirm))
+            assert pilot.app.is_running and last_request(run.folder) == 0
+
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+            await pilot.press("enter")  # the first answer: leave it training
+            await until(pilot, lambda: not pilot.app.is_running)
+        assert last_request(run.folder) == 0
+
+    async def test_stop_and_save(self, open_app: OpenApp, make_run: MakeRun) -> None:
+        runs = [make_run(name, {10: 2.0}, RECORDS, **AT_WORK) for name in ("one", "two")]
+        done = make_run("done", {10: 2.0})
+        async with open_app() as pilot:
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: not pilot.app.is_running)
+        for run in runs:
+            assert read_json(run.folder / CONTROL_FILE)["requests"][0]["action"] == "stop"
+        assert not (done.folder / CONTROL_FILE).exists()
+
+    async def test_a_stop_that_cannot_be_asked_for_keeps_the_app_open(
+        self, open_app: OpenApp, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+
+        def full(*arguments: object) -> None:
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(app_module, "request", full)
+        async with open_app() as pilot:
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+            await pilot.press("down", "enter")
+            await until(pilot, lambda: "No space left" in screen_text(pilot), looks=100)
+            assert pilot.app.is_running
+
+    async def test_a_run_that_began_outside_is_asked_about_too(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        async with open_app() as pilot:
+            write_status(verse.folder, status_of_this_process(state="training"))
+            await until(pilot, lambda: "verse ● training" in screen_text(pilot))
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+
+
+class TestGenerating:
+    async def test_prompt_and_text_stand_as_written(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+g")
+            pilot.app.query_one("#prompt", TextArea).text = "[red]He"
+            await pilot.press("enter")
+            await until(pilot, lambda: "a second" in screen_text(pilot))
+            text = screen_text(pilot)
+            assert "[red]He go[es] on" in text and "and on [/INST]" in text
+            await pilot.press("ctrl+y")
+            await pilot.pause()
+            assert pilot.app.clipboard == "[red]He go[es] on\nand on [/INST]"
+
+    async def test_without_a_model_it_says_so(self, open_app: OpenApp) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+g", *"hello", "enter")
+            await until(pilot, lambda: "no model is open yet" in screen_text(pilot))
+
+    async def test_a_checkpoint_is_opened_from_the_list(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        async with open_app() as pilot:
+            assert "verse@100" in screen_text(pilot)  # the best is open
+            await pilot.press("ctrl+o", "down", "down", "enter")
+            await until(pilot, lambda: "Generate · verse@50" in screen_text(pilot))
+            assert focused_pane(pilot) == "generate"
+
+    async def test_top_k_ends_at_the_models_vocabulary(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            assert pilot.app.query_one("#top-k").maximum == 11  # type: ignore[attr-defined]
+
+
+class TestCommands:
+    async def test_the_palette_names_area_and_verb(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app() as pilot:
+            commands = list(pilot.app.get_system_commands(pilot.app.screen))
+            titles = [command.title for command in commands]
+            assert all(re.fullmatch(r"[a-z]+: [a-z].*", title) for title in titles), titles
+            assert len(set(titles)) == len(titles)
+            assert all(command.help for command in commands)
+            assert {"train: new run", "train: stop & save", "app: quit"} <= set(titles)
+
+    async def test_it_opens_and_runs_one(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+p")
+            await pilot.pause(0.2)
+            await pilot.press(*"view: checkpoints")
+            await until(pilot, lambda: "Go to the checkpoints pane" in screen_text(pilot))
+            await pilot.press("enter")
+            await until(pilot, lambda: focused_pane(pilot) == "checkpoints")
+
+    async def test_every_key_is_explained(self, open_app: OpenApp, verse: Any) -> None:
+        """Each binding of tuigpt's own has a description, a tooltip and an id of its own."""
+        async with open_app() as pilot:
+            await pilot.press("ctrl+n")
+            await pilot.pause()
+            owners: list[Any] = [TuigptApp, Confirm, NewRun]
+            owners += [type(w) for screen in pilot.app.screen_stack for w in screen.query("*")]
+            ids: dict[str, str] = {}
+            poor = []
+            for owner in dict.fromkeys(owners):
+                if not owner.__module__.startswith("tuigpt."):
+                    continue
+                for binding in owner.__dict__.get("BINDINGS", ()):
+                    assert isinstance(binding, Binding)
+                    name = f"{owner.__name__}: {binding.key}"
+                    if not (binding.description and binding.tooltip and binding.id):
+                        poor.append(name)
+                        continue
+                    assert re.fullmatch(r"[a-z]+([.-][a-z]+)*", binding.id), name
+                    assert binding.id not in ids, (name, ids[binding.id])
+                    ids[binding.id] = name
+            assert poor == []
+            await pilot.press("escape")
+
+    async def test_help_can_be_opened_in_every_pane(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app() as pilot:
+            for key, words in (("ctrl+g", "temperature"), ("ctrl+t", "memorise"),
+                               ("ctrl+o", "usually the best")):  # fmt: skip
+                await pilot.press(key, "f1")
+                await until(pilot, lambda words=words: words in screen_text(pilot))
+                await pilot.press("f1")
+                await until(pilot, lambda: not pilot.app.screen.query("HelpPanel"))
