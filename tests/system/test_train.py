@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from conftest import VERSE
 from system.conftest import TINY, TUIGPT, Tuigpt
 from system.terminal import PATIENCE, Terminal
 
-from tuigpt.files import from_json, read_json
+from tuigpt.files import from_json, read_json, write_json
+from tuigpt.runs.control import request
+from tuigpt.runs.status import RunStatus, read_status
 from tuigpt.runs.store import open_run
 
 OpenTerminal = Callable[..., Terminal]
@@ -58,6 +61,15 @@ def trainer(
     for process in started:
         process.kill()
         process.communicate()
+
+
+def until_told(folder: Path, wanted: Callable[[RunStatus], bool]) -> RunStatus:
+    """Wait until a run's status says something."""
+    deadline = time.monotonic() + PATIENCE
+    while not wanted(status := read_status(folder)):
+        assert status.alive and time.monotonic() < deadline, status
+        time.sleep(0.01)
+    return status
 
 
 def until_printed(process: subprocess.Popen[str], pattern: str) -> str:
@@ -223,7 +235,69 @@ class TestStopping:
         assert again.stderr == "tuigpt: run 'run' is not running: it is stopped\n"
 
 
+class TestAsked:
+    """What the app's keys ask of a trainer, through its run folder."""
+
+    def test_pause_sample_checkpoint_and_go_on(
+        self, trainer: Callable[..., subprocess.Popen[str]], home: Path
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=1000")
+        until_printed(process, "step 0  val")
+        folder = home / "runs/run"
+
+        def ask(action: str) -> RunStatus:
+            number = request(folder, action)
+            return until_told(folder, lambda status: status.answered >= number)
+
+        ask("pause")
+        paused = until_told(folder, lambda status: status.state == "paused")
+        ask("sample")
+        ask("checkpoint")
+        status = until_told(folder, lambda status: status.state == "paused")
+        assert status.step == paused.step  # a sample and a checkpoint, and no step
+        kinds = [(r["kind"], r["step"]) for r in lines_of(folder / "metrics.jsonl")]
+        assert ("sample", paused.step) in kinds and ("checkpoint", paused.step) in kinds
+
+        ask("resume")
+        until_told(folder, lambda status: status.step > paused.step)
+        ask("stop")
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+        run = open_run(folder)
+        assert run.status.state == "stopped"
+        assert {paused.step, run.status.step} <= {c.step for c in run.checkpoints}
+
+    def test_a_paused_trainer_can_be_stopped(
+        self, trainer: Callable[..., subprocess.Popen[str]], home: Path
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER)
+        until_printed(process, "step 0  val")
+        request(home / "runs/run", "pause")
+        until_told(home / "runs/run", lambda status: status.state == "paused")
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0
+        assert open_run(home / "runs/run").status.state == "stopped"
+
+
 class TestKilled:
+    def test_killed_in_the_last_evaluation_it_is_measured_by_resuming(
+        self, tuigpt: Tuigpt, home: Path, verse_file: Path
+    ) -> None:
+        flags = [*TINY, "--max-steps=5", "--checkpoint-interval=5"]
+        assert tuigpt("train", "verse.txt", "--name=run", *flags).returncode == 0
+        folder = home / "runs/run"
+        before = losses(folder)
+        # As a kill would leave it: every step done, the end never told.
+        status = read_json(folder / "status.json")
+        write_json(folder / "status.json", status | {"state": "evaluating", "pid": 2**22 + 1})
+        assert open_run(folder).status.state == "lost"
+        resumed = tuigpt("train", "--resume", "run")
+        assert resumed.returncode == 0, resumed.stderr
+        assert "(the whole validation part)" in resumed.stdout
+        assert "finished at step 5" in resumed.stdout and losses(folder) == before
+        assert open_run(folder).status.state == "finished"
+
     def test_a_killed_run_is_lost_and_can_be_gone_on_with(
         self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
     ) -> None:
