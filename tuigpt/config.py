@@ -101,7 +101,19 @@ class GPTConfig:
         return embeddings + self.n_layer * (attention + mlp + norms) + 2 * width
 
 
-RECIPES = ("workshop",)
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "fast": dict(
+        batch_size=16,
+        learning_rate=0.02,
+        min_lr_ratio=0.01,
+        warmup_steps=20,
+        weight_decay=0.0,
+    ),
+    "workshop": {},
+}
+"""What each recipe sets in `TrainConfig` where the user sets nothing."""
+
+DEFAULT_RECIPE = "fast"
 
 BPE_SIZES = range(257, 65_537)
 """Vocabularies that byte-pair encoding can have: the 256 bytes and at least one pair."""
@@ -147,6 +159,9 @@ class TrainConfig:
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
     batch_size: int = _option(64, "windows of text in each step")
     learning_rate: float = _option(1e-3, "highest learning rate, reached after the warm-up")
+    adamw_lr_ratio: float = _option(
+        0.15, "recipe fast: AdamW's rate for embeddings and norms, as a share of Muon's"
+    )
     min_lr_ratio: float = _option(0.1, "learning rate of the last step, as a share of the highest")
     warmup_steps: int = _option(100, "steps during which the learning rate rises to its highest")
     weight_decay: float = _option(0.01, "how strongly AdamW pulls weights towards zero")
@@ -187,6 +202,8 @@ class TrainConfig:
             _require(_finite(value) and value >= 0, name, value, "a number, 0 or more")
         ratio = self.min_lr_ratio
         _require(_finite(ratio) and 0 <= ratio <= 1, "min_lr_ratio", ratio, "from 0 to 1")
+        share = self.adamw_lr_ratio
+        _require(_finite(share) and share > 0, "adamw_lr_ratio", share, "a number above 0")
         part = self.val_fraction
         _require(
             _finite(part) and 0 <= part < 1, "val_fraction", part, "at least 0 and less than 1"

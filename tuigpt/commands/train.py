@@ -29,11 +29,21 @@ from tuigpt.commands.prepare import (
 )
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.commands.recorder import Recorder
-from tuigpt.config import DEFAULT_PRESET, PRESETS, ConfigError, GPTConfig, TrainConfig, UserError
+from tuigpt.config import (
+    DEFAULT_PRESET,
+    DEFAULT_RECIPE,
+    PRESETS,
+    RECIPES,
+    ConfigError,
+    GPTConfig,
+    TrainConfig,
+    UserError,
+)
 from tuigpt.core.checkpoint import load_checkpoint, versions
 from tuigpt.core.device import describe, memory_bytes, resolve_device
 from tuigpt.core.model import GPT
 from tuigpt.core.named import BUILT_IN
+from tuigpt.core.optim import set_first_weights
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import Diverged, Trainer
 from tuigpt.files import folder_in_the_making, to_json
@@ -105,7 +115,8 @@ def _begin(
     model_fields: dict[str, Any],
     train_fields: dict[str, Any],
 ) -> tuple[Path, Trainer, Recorder]:
-    train_config = TrainConfig(**train_fields)
+    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
+    train_config = TrainConfig(**{"recipe": recipe, **RECIPES.get(recipe, {}), **train_fields})
     device = resolve_device(train_config.device)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
     cache = cache_dir(home)
@@ -118,7 +129,8 @@ def _begin(
         )
     config = replace(shape, vocab_size=tokenizer.vocab_size)
     torch.manual_seed(train_config.seed)
-    trainer = Trainer(_build(config, device), tokenizer, corpus, train_config)
+    model = _build(config, train_config, device)
+    trainer = Trainer(model, tokenizer, corpus, train_config)
 
     record = {
         "format": 1,
@@ -141,14 +153,16 @@ def _begin(
     return folder, trainer, _recorder(folder, trainer, tokenizer, record, status)
 
 
-def _build(config: GPTConfig, device: torch.device) -> GPT:
+def _build(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:
     """A new model, if there is memory to train it."""
     count = config.n_params
     need = 16 * count  # weights, gradients and AdamW's two moments, in float32
     have = memory_bytes(device)
     try:
         if need <= have:
-            return GPT(config).to(device)
+            model = GPT(config)
+            set_first_weights(model, train_config)
+            return model.to(device)
     except (RuntimeError, MemoryError):
         pass
     raise UserError(

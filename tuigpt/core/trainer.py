@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tuigpt.config import SampleConfig, TrainConfig, UserError
 from tuigpt.core.corpus import Corpus
 from tuigpt.core.decode import generate, read_prompt
 from tuigpt.core.model import GPT
-from tuigpt.core.optim import build_optimizer, learning_rate
+from tuigpt.core.optim import build_optimizers, learning_rate
 from tuigpt.core.tokenizer import Tokenizer
 
 LONGEST_WHOLE_PASS = 4_000_000
@@ -131,7 +131,7 @@ class Trainer:
         self._tokenizer = tokenizer
         self._corpus = corpus
         self._config = config
-        self._optimizer = build_optimizer(model, config)
+        self._optimizers = build_optimizers(model, config)
         self._data_order = torch.Generator().manual_seed(config.seed)
 
     def run(self) -> Iterator[Event]:
@@ -176,7 +176,8 @@ class Trainer:
         tensors = {
             f"optimizer.{name}.{key}": value.detach().cpu().contiguous()
             for name, parameter in self.model.named_parameters()
-            for key, value in self._optimizer.state[parameter].items()
+            for optimizer in self._optimizers
+            for key, value in optimizer.state.get(parameter, {}).items()
         }
         tensors["random.data_order"] = self._data_order.get_state()
         tensors["random.cpu"] = torch.get_rng_state()
@@ -193,18 +194,19 @@ class Trainer:
         Raises:
             KeyError: a tensor is missing.
         """
-        entries: dict[str, dict[str, Tensor]] = {
-            name: {} for name, _ in self.model.named_parameters()
-        }
+        parameters = dict(self.model.named_parameters())
+        entries: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in parameters.values()}
         for full_name, value in tensors.items():
             kind, _, rest = full_name.partition(".")
             if kind == "optimizer":
                 name, _, key = rest.rpartition(".")
-                entries[name][key] = value
-        # Loading through the optimizer puts each tensor on the device that the optimizer wants.
-        optimizer_state = self._optimizer.state_dict()
-        optimizer_state["state"] = dict(enumerate(entries.values()))
-        self._optimizer.load_state_dict(optimizer_state)
+                entries[parameters[name]][key] = value
+        for optimizer in self._optimizers:
+            # Loading through the optimizer puts each tensor on the device that it wants.
+            optimizer_state = optimizer.state_dict()
+            own = [p for group in optimizer.param_groups for p in group["params"]]
+            optimizer_state["state"] = dict(enumerate(entries[p] for p in own))
+            optimizer.load_state_dict(optimizer_state)
         self._data_order.set_state(tensors["random.data_order"])
         torch.set_rng_state(tensors["random.cpu"])
         if self.model.lm_head.weight.is_cuda and "random.cuda" in tensors:
@@ -218,12 +220,13 @@ class Trainer:
         began = time.perf_counter()
         config, model = self._config, self.model
         rate = learning_rate(self.step, config)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
+        for optimizer in self._optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate * group["share"]
         inputs, targets = self._corpus.batch(config.batch_size, self._data_order)
         model.train()
         _, loss = model(inputs, targets)
-        self._optimizer.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         loss.backward()
         limit = config.grad_clip or math.inf
         grad_norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), limit))
@@ -233,7 +236,8 @@ class Trainer:
                 f"the loss is no longer a number at step {self.step + 1} (loss {train_loss},"
                 f" gradient {grad_norm}): training stopped before it spoilt the weights"
             )
-        self._optimizer.step()
+        for optimizer in self._optimizers:
+            optimizer.step()
         self.step += 1
         self.train_loss = train_loss
         self.val_loss = self.val_loss_per_character = None
