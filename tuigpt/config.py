@@ -160,7 +160,7 @@ class TrainConfig:
     batch_size: int = _option(64, "windows of text in each step")
     learning_rate: float = _option(1e-3, "highest learning rate, reached after the warm-up")
     adamw_lr_ratio: float = _option(
-        0.15, "recipe fast: AdamW's rate for embeddings and norms, as a share of Muon's"
+        0.5, "recipe fast: AdamW's rate for embeddings and norms, as a share of Muon's"
     )
     min_lr_ratio: float = _option(0.1, "learning rate of the last step, as a share of the highest")
     warmup_steps: int = _option(100, "steps during which the learning rate rises to its highest")

@@ -1,9 +1,9 @@
 """Recipes: which optimizers, from which first weights, with which learning rate at which step.
 
 `workshop` is the workshop's part 3: AdamW for everything, PyTorch's own first weights, a warm-up
-and half a cosine. `fast` reaches the same loss several times sooner: Muon for the matrices inside the
-blocks, AdamW for the rest, GPT-2's first weights with every residual branch silent, and a linear
-decay to `min_lr_ratio`.
+and half a cosine. `fast` reaches the same loss several times sooner: Muon for the matrices inside
+the blocks, AdamW for the rest, GPT-2's first weights with every residual branch silent, and a
+linear decay.
 """
 
 from __future__ import annotations
