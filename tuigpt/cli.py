@@ -18,6 +18,7 @@ from typing import NoReturn
 from tuigpt import __version__
 from tuigpt.config import (
     DEFAULT_PRESET,
+    DEFAULT_RECIPE,
     PRESETS,
     RECIPES,
     ConfigError,
@@ -26,6 +27,7 @@ from tuigpt.config import (
     TrainConfig,
     UserError,
     parse_field,
+    train_defaults,
 )
 from tuigpt.paths import home_dir
 from tuigpt.wording import one_line
@@ -221,7 +223,7 @@ def _add_fields(
     for entry in fields(config):
         if entry.name in (leave_out or ()):
             continue
-        shown = default if default and entry.name != "dropout" else _shown(entry)
+        shown = default if default and entry.name != "dropout" else _shown(config, entry)
         parser.add_argument(
             f"--{entry.name.replace('_', '-')}",
             dest=entry.name,
@@ -234,8 +236,18 @@ def _metavar(entry: Field[object]) -> str:
     return "N" if entry.type is int else "X" if entry.type is float else "TEXT"
 
 
-def _shown(entry: Field[object]) -> str:
-    return repr(entry.default) if isinstance(entry.default, str) else f"{entry.default:g}"
+def _shown(config: type, entry: Field[object]) -> str:
+    """The default in words; where it depends on the recipe, for each."""
+    if config is not TrainConfig or entry.name == "recipe":
+        return DEFAULT_RECIPE if entry.name == "recipe" else _value_shown(entry.default)
+    values = {recipe: _value_shown(train_defaults(recipe)[entry.name]) for recipe in RECIPES}
+    if len(set(values.values())) == 1:
+        return values[DEFAULT_RECIPE]
+    return ", ".join(f"{recipe}: {value}" for recipe, value in values.items())
+
+
+def _value_shown(value: object) -> str:
+    return repr(value) if isinstance(value, str) else f"{value:g}"
 
 
 def given_fields(options: argparse.Namespace, config: type) -> dict[str, object]:

@@ -115,6 +115,13 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 
 DEFAULT_RECIPE = "fast"
 
+
+def train_defaults(recipe: str) -> dict[str, Any]:
+    """What `TrainConfig` holds under a recipe where the user sets nothing."""
+    plain = {name: entry.default for name, entry in TrainConfig.__dataclass_fields__.items()}
+    return {**plain, **RECIPES.get(recipe, {}), "recipe": recipe}
+
+
 BPE_SIZES = range(257, 65_537)
 """Vocabularies that byte-pair encoding can have: the 256 bytes and at least one pair."""
 
@@ -155,7 +162,7 @@ class TrainConfig:
         ConfigError: a value with which no training can work.
     """
 
-    recipe: str = _option("workshop", "the optimizer and its schedule")
+    recipe: str = _option("workshop", "fast (Muon), or workshop (AdamW, exactly as taught there)")
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
     batch_size: int = _option(64, "windows of text in each step")
     learning_rate: float = _option(1e-3, "highest learning rate, reached after the warm-up")

@@ -33,11 +33,11 @@ from tuigpt.config import (
     DEFAULT_PRESET,
     DEFAULT_RECIPE,
     PRESETS,
-    RECIPES,
     ConfigError,
     GPTConfig,
     TrainConfig,
     UserError,
+    train_defaults,
 )
 from tuigpt.core.checkpoint import load_checkpoint, versions
 from tuigpt.core.device import describe, memory_bytes, resolve_device
@@ -116,7 +116,7 @@ def _begin(
     train_fields: dict[str, Any],
 ) -> tuple[Path, Trainer, Recorder]:
     recipe = train_fields.get("recipe", DEFAULT_RECIPE)
-    train_config = TrainConfig(**{"recipe": recipe, **RECIPES.get(recipe, {}), **train_fields})
+    train_config = TrainConfig(**{**train_defaults(recipe), **train_fields})
     device = resolve_device(train_config.device)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
     cache = cache_dir(home)

@@ -17,13 +17,16 @@ from textual.widgets.option_list import Option
 
 from tuigpt.config import (
     DEFAULT_PRESET,
+    DEFAULT_RECIPE,
     PRESETS,
+    RECIPES,
     ConfigError,
     GPTConfig,
     TrainConfig,
     UserError,
     help_of,
     parse_field,
+    train_defaults,
 )
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.store import RUN_FILE, free_name, new_run_folder
@@ -34,13 +37,15 @@ BUILT_IN_TEXT = "shakespeare"
 
 MODEL_FIELDS = ("block_size", "dropout")
 TRAIN_FIELDS = (
-    "tokenizer", "val_fraction", "encoding", "max_steps", "batch_size", "learning_rate", "seed"
+    "tokenizer", "val_fraction", "encoding", "recipe", "learning_rate", "max_steps", "batch_size",
+    "seed", "checkpoint_interval",
 )  # fmt: skip
 
 
-def _default(config: type, name: str) -> str:
-    value = config.__dataclass_fields__[name].default  # type: ignore[attr-defined]
-    return value if isinstance(value, str) else f"{value:g}"
+def _defaults(recipe: str) -> dict[str, str]:
+    model = {name: GPTConfig.__dataclass_fields__[name].default for name in MODEL_FIELDS}
+    values = {**train_defaults(recipe), **model}
+    return {n: v if isinstance(v, str) else f"{v:g}" for n, v in values.items()}
 
 
 FIELDS = {
@@ -50,7 +55,7 @@ FIELDS = {
     ),
     "name": ("", "what the run is called; left empty, a name is made up"),
     **{
-        name: (_default(config, name), help_of(config, name))
+        name: (_defaults(DEFAULT_RECIPE)[name], help_of(config, name))
         for config, names in ((TrainConfig, TRAIN_FIELDS), (GPTConfig, MODEL_FIELDS))
         for name in names
     },
@@ -80,6 +85,7 @@ class NewRun(ModalScreen[str | None]):
         super().__init__()
         self._home = home
         self._launch: Launch | None = None
+        self._recipe = DEFAULT_RECIPE
         self._refused = False
         self._n_params = 0
         self._preview = TextPreview(id="preview")
@@ -182,12 +188,24 @@ class NewRun(ModalScreen[str | None]):
         Raises:
             ConfigError: a field's value cannot work.
         """
+        self._follow_recipe()
         typed = {name: self._value(name) for name in (*TRAIN_FIELDS, *MODEL_FIELDS)}
         train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
         model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
         TrainConfig(**train)
         preset = self._preset()
         return GPTConfig(**{**PRESETS[preset], **model}), typed | {"preset": preset}
+
+    def _follow_recipe(self) -> None:
+        """Give the fields that the user left alone the chosen recipe's values."""
+        chosen = self._value("recipe")
+        if chosen == self._recipe or chosen not in RECIPES:
+            return
+        before, after = _defaults(self._recipe), _defaults(chosen)
+        self._recipe = chosen
+        for name in TRAIN_FIELDS:
+            if self._value(name) == before[name] and name != "recipe":
+                self.query_one(f"#{name}", Input).value = after[name]
 
     def _preset(self) -> str:
         option = self.query_one("#preset", OptionList).highlighted_option
