@@ -136,3 +136,19 @@ async def test_a_wrong_setting_is_said_instead(home: Path) -> None:
         await pilot.pause()
         assert "--tokenizer is 'bpe:7'" in verdict(pilot)
         assert pilot.app.screen.query_one("#tokenizer", Input).has_class("wrong")
+
+
+async def test_fields_left_alone_follow_the_recipe(tmp_path: Path) -> None:
+    async with form(tmp_path) as pilot:
+        fields = {
+            name: pilot.app.screen.query_one(f"#{name}", Input)
+            for name in ("recipe", "learning_rate", "batch_size")
+        }
+        assert fields["recipe"].value == "fast"
+        fast_rate = fields["learning_rate"].value
+        fields["batch_size"].value = "7"
+        fields["recipe"].value = "workshop"
+        await until(pilot, lambda: fields["learning_rate"].value == "0.001")
+        assert fields["batch_size"].value == "7"
+        fields["recipe"].value = "fast"
+        await until(pilot, lambda: fields["learning_rate"].value == fast_rate)

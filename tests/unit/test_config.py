@@ -9,6 +9,7 @@ import pytest
 
 from tuigpt.config import (
     DEFAULT_PRESET,
+    DEFAULT_RECIPE,
     PRESETS,
     ConfigError,
     GPTConfig,
@@ -17,6 +18,7 @@ from tuigpt.config import (
     UserError,
     help_of,
     parse_field,
+    train_defaults,
 )
 
 CONFIGS = [GPTConfig, TrainConfig, SampleConfig]
@@ -90,6 +92,13 @@ def test_a_seed_fits_a_generator() -> None:
 def test_recipes() -> None:
     assert "'magic'" in refusal(TrainConfig, "recipe", "magic")
     assert "workshop" in refusal(TrainConfig, "recipe", "")
+
+
+def test_a_recipe_sets_what_the_user_leaves_open() -> None:
+    assert TrainConfig(**train_defaults("workshop")) == TrainConfig()
+    fast = TrainConfig(**{**train_defaults(DEFAULT_RECIPE), "batch_size": 3})
+    assert fast.recipe == "fast" and fast.batch_size == 3
+    assert fast.learning_rate != TrainConfig().learning_rate
 
 
 class TestHeads:

@@ -159,6 +159,7 @@ def learning_rate(step: int, config: TrainConfig) -> float:
     lowest = highest * config.min_lr_ratio
     decay_steps = max(1, config.max_steps - 1 - config.warmup_steps)
     progress = min(1.0, (step - config.warmup_steps) / decay_steps)
+    remaining = 1 - progress
     if config.recipe == "workshop":
-        progress = 0.5 * (1 - math.cos(math.pi * progress))
-    return highest + (lowest - highest) * progress
+        remaining = 0.5 * (1 + math.cos(math.pi * progress))
+    return lowest + (highest - lowest) * remaining

@@ -247,19 +247,20 @@ class TestNothingDisturbsTheTraining:
 
 
 class TestResume:
+    @pytest.mark.parametrize("recipe", ["workshop", "fast"])
     @pytest.mark.parametrize("dropout", [0.0, 0.2])
     @pytest.mark.parametrize("stopped_at", [1, 5, 10, 13])
     def test_a_resumed_training_equals_an_uninterrupted_one(
-        self, dropout: float, stopped_at: int
+        self, recipe: str, dropout: float, stopped_at: int
     ) -> None:
         """Weights, losses and evaluations, bit for bit, wherever it was stopped."""
-        whole = new_trainer(dropout)
+        whole = new_trainer(dropout, recipe=recipe)
         expected = list(whole.run())
 
-        first = new_trainer(dropout)
+        first = new_trainer(dropout, recipe=recipe)
         until_step(first, stopped_at)
         state = {name: tensor.clone() for name, tensor in first.state().items()}
-        second = new_trainer(dropout, seed=1)
+        second = new_trainer(dropout, seed=1, recipe=recipe)
         second.model.load_state_dict(weights(first))
         second._data_order.seed()
         torch.manual_seed(99)
