@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -117,7 +118,9 @@ def test_a_text_goes_on_where_it_was(checkpoint: Path, capsys: pytest.CaptureFix
 
 def test_rolling_is_labelled(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate(checkpoint, "--prompt", "a", "--window", "rolling") == 0
-    assert "not the workshop's text" in capsys.readouterr().err
+    notes = capsys.readouterr().err
+    assert "not the workshop's text" in notes
+    assert re.search(r"past 16 tokens it was computed in (float32|bfloat16)", notes)
 
 
 def test_probabilities_come_as_json_lines(

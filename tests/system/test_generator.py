@@ -116,6 +116,18 @@ async def test_samples_are_those_of_their_seeds(client: GeneratorClient, checkpo
         assert text_of(reports, sample) == reference(checkpoint, "a", alone)
 
 
+async def test_a_rolling_window_tells_its_number_type(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    for length, moved in ((5, False), (60, True)):
+        config = SampleConfig(length, 1.0)
+        reports = await collect(client, checkpoint, "a", config, window="rolling")
+        done = reports[-1]
+        assert isinstance(done, Done) and done.reference is not moved
+        assert done.rolled_in in (("float32", "bfloat16") if moved else (None,))
+        assert done.reproducible == (done.rolled_in != "bfloat16")
+
+
 async def test_requests_are_carried_out_in_order(client: GeneratorClient, checkpoint: Path) -> None:
     finished = []
 
@@ -279,7 +291,7 @@ async def test_the_process_steps_back_and_keeps_its_pipe_clean(checkpoint: Path)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         hello = json.loads(process.stdout.readline())
-        assert hello["kind"] == "Hello" and hello["version"] == 2
+        assert hello["kind"] == "Hello" and hello["version"] == 3
         assert os.getpriority(os.PRIO_PROCESS, process.pid) >= 10
         process.stdin.write(b"nonsense\n{}\n")
         process.stdin.close()

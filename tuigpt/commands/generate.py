@@ -14,7 +14,7 @@ import torch
 from tuigpt.config import SampleConfig, UserError
 from tuigpt.core.checkpoint import load_checkpoint
 from tuigpt.core.decode import Prompt, Writer, first_difference, read_prompt, refuse_broken_weights
-from tuigpt.core.device import resolve_device
+from tuigpt.core.device import resolve_device, type_name
 from tuigpt.core.insight import insight
 from tuigpt.core.model import GPT
 from tuigpt.core.recite import open_training_corpus, share_copied
@@ -84,6 +84,11 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
         note(f"a rolling window: past {size} tokens this is not the workshop's text")
 
     texts = _write(writer, prompt, given, tokenizer, wishes)
+    if writer.rolled_in is not None:
+        note(
+            f"past {size} tokens it was computed in {type_name(writer.rolled_in)}, which is"
+            " fastest here"
+        )
     if wishes.recited:
         corpus = open_training_corpus(header, cache_dir(home))
         name = str(header["corpus"].get("name", ""))

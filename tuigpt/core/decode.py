@@ -8,8 +8,8 @@ decision: a laptop and a GPU write the same text.
 
 Past the edge of the context the workshop's window slides. Learned positions then make the cache
 worthless, and each token costs one pass over the window. `window="rolling"` is for endless text:
-when the window is full its newest half is kept and read again, so the cost stays flat. It is not
-the reference text, and not drawn as carefully.
+when the window is full its newest half is kept and read again, so the cost stays flat. From there
+on it is not the reference text, not drawn as carefully, and computed in the type that is fastest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from tuigpt.config import ConfigError, SampleConfig, UserError
-from tuigpt.core.cached import CachedGPT
+from tuigpt.core.cached import CachedGPT, fastest_type
 from tuigpt.core.model import GPT
 from tuigpt.core.sampler import draw_noise, next_token_probs, pick, pick_surely
 from tuigpt.core.tokenizer import Tokenizer
@@ -110,6 +110,7 @@ class Writer:
         logits: what the newest tokens were drawn from, (samples, vocab_size) float32 on the CPU,
             or None before the first.
         decided_plainly: how many draws were too close and left to the plain computation.
+        rolled_in: the type that is computed in since a rolling window was first full, else None.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Writer:
         self.written = len(given)
         self.logits: Tensor | None = None
         self.decided_plainly = 0
+        self.rolled_in: torch.dtype | None = None
         self._fresh: list[int] = []  # the newest tokens, not read yet
         self._config = config
         self._length = config.max_new_tokens
@@ -193,7 +195,7 @@ class Writer:
             self.logits = logits = self._read().float().cpu()
             self._draw_noise()
             tokens, sure = pick_surely(logits, self._config, self._noise)
-            if not (self._rolling or all(sure)):
+            if self.rolled_in is None and not all(sure):
                 for row in [i for i, is_sure in enumerate(sure) if not is_sure]:
                     tokens[row] = self._decide_plainly(row)
             self._fresh = tokens
@@ -218,6 +220,10 @@ class Writer:
         window[:, -1] = self._fresh
         if not self._rolling:
             return cached.last_logits(self._window_ids.to(self._device))
+        if self.rolled_in is None:
+            self.rolled_in = fastest_type(self._model, cached.rows)
+            if self.rolled_in != cached.dtype:
+                self._cached = cached = CachedGPT(self._model, cached.rows, self.rolled_in)
         self._filled = max(1, self._block_size // 2)
         window[:, : self._filled] = window[:, -self._filled :]
         return cached.start(self._window_ids[:, : self._filled].to(self._device))

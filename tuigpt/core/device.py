@@ -45,3 +45,8 @@ def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return str(device)
+
+
+def type_name(dtype: torch.dtype) -> str:
+    """A number type as users know it, such as `float32`."""
+    return str(dtype).removeprefix("torch.")

@@ -24,7 +24,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-VERSION = 2
+VERSION = 3
 """Raised when a message changes in a way that an older peer would misread."""
 
 
@@ -232,9 +232,12 @@ class Done:
     Attributes:
         count: tokens written, in each sample.
         seconds: spent writing them, without loading.
-        reproducible: whether the same `Generate` writes this text again: it was not steered.
+        reproducible: whether the same `Generate` writes this text again: it was not steered, and
+            not computed in a type that only a measurement chose.
         reference: whether the workshop's program writes it too, with this prompt and settings: no
             tokens were given, no top-p or min-p used, and the window slid, if it moved at all.
+        rolled_in: the number type in use since a rolling window moved, such as "float32"; None
+            when it did not move.
     """
 
     id: int
@@ -243,6 +246,7 @@ class Done:
     cancelled: bool
     reproducible: bool = True
     reference: bool = True
+    rolled_in: str | None = None
 
 
 @dataclass(frozen=True)

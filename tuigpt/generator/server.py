@@ -27,7 +27,7 @@ from tuigpt.core.decode import (
     read_prompt,
     refuse_broken_weights,
 )
-from tuigpt.core.device import describe, resolve_device
+from tuigpt.core.device import describe, resolve_device, type_name
 from tuigpt.core.insight import Candidate, Insight, Score, insight, next_token, surprises
 from tuigpt.core.model import GPT
 from tuigpt.core.recite import Corpus, open_training_corpus, share_copied
@@ -154,14 +154,16 @@ class Server:
         steered = bool(writer.changes)
         theirs = config.top_p == 1 and config.min_p == 0
         plain = theirs and not (command.window == "rolling" and moved)
+        rolled_in = None if writer.rolled_in is None else type_name(writer.rolled_in)
         self._send(
             p.Done(
                 command.id,
                 writer.written - len(given),
                 seconds,
                 cancelled,
-                reproducible=not steered,
+                reproducible=not steered and rolled_in in (None, "float32"),
                 reference=plain and not steered and not given,
+                rolled_in=rolled_in,
             )
         )
 
@@ -173,16 +175,8 @@ class Server:
             before = len(writer.changes)
             writer.config = _settings(wish, writer.config.max_new_tokens, writer.config.seed)
             if len(writer.changes) > before:
-                self._send(
-                    p.Steered(
-                        number,
-                        writer.written,
-                        wish.temperature,
-                        wish.top_k,
-                        wish.top_p,
-                        wish.min_p,
-                    )
-                )
+                heat, top_k, top_p, min_p = wish.temperature, wish.top_k, wish.top_p, wish.min_p
+                self._send(p.Steered(number, writer.written, heat, top_k, top_p, min_p))
 
     def _look(self, command: p.Look) -> None:
         config = _settings(command, 1)

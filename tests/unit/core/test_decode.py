@@ -5,7 +5,8 @@ import torch
 from torch.nn import functional as F
 
 from tuigpt.config import GPTConfig, SampleConfig, UserError
-from tuigpt.core import decode
+from tuigpt.core import cached, decode
+from tuigpt.core.cached import fastest_type
 from tuigpt.core.decode import (
     Writer,
     first_difference,
@@ -108,9 +109,8 @@ def test_logits_off_by_less_than_the_tolerance_change_no_token(
 ) -> None:
     """Noise as large as the tolerance allows is put on the cached logits; the text stays."""
     noise = torch.Generator().manual_seed(0)
-    cached = decode.CachedGPT
 
-    class Noisy(cached):  # type: ignore[valid-type, misc]
+    class Noisy(cached.CachedGPT):
         def step(self, tokens: torch.Tensor) -> torch.Tensor:
             return self._disturb(super().step(tokens))
 
@@ -209,6 +209,68 @@ def test_a_rolling_window_keeps_its_newest_half() -> None:
     first, second = (t[0] for t in Writer(model, full, config, window="rolling"))
     half = torch.cat((full, torch.tensor([first])))[-BLOCK // 2 :]
     assert second == next(plain(model, half, SampleConfig(1, temperature=0.0)))
+
+
+def test_past_the_edge_a_rolling_window_is_computed_in_the_fastest_type(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever it is: up to the edge the text is the reference, and then still the model's."""
+    model = make_model()
+    ids = random_ids(6, model)
+    config = SampleConfig(3 * BLOCK, 1.0, seed=1)
+    room = BLOCK - len(ids) + 1
+    for dtype in (torch.float32, torch.bfloat16):
+        monkeypatch.setattr(decode, "fastest_type", lambda model, rows, dtype=dtype: dtype)
+        writer = Writer(model, ids, config, window="rolling")
+        begun = [next(writer)[0] for _ in range(room)]
+        assert begun == list(plain(model, ids, config))[:room]
+        assert writer.rolled_in is None
+        (token,) = next(writer)
+        assert writer.rolled_in == dtype and writer.logits is not None
+        half = torch.cat((ids, torch.tensor(begun)))[-BLOCK // 2 :]
+        exact = model(half[None])[0][0, -1].detach()
+        close = 2**-5 if dtype == torch.bfloat16 else 1e-6
+        torch.testing.assert_close(
+            writer.logits[0], exact, rtol=0, atol=close * float(exact.abs().max())
+        )
+        assert 0 <= token < model.config.vocab_size
+        assert len(list(writer)) == 3 * BLOCK - room - 1
+
+
+@pytest.mark.parametrize(
+    ("half", "chosen"), [(0.5, torch.bfloat16), (0.9, torch.float32), (3.0, torch.float32)]
+)
+def test_a_type_is_used_if_it_is_clearly_faster(
+    half: float, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = {torch.float32: 1.0, torch.bfloat16: half}
+    probed: list[torch.dtype] = []
+
+    def measured(model: GPT, rows: int, dtype: torch.dtype) -> float:
+        probed.append(dtype)
+        return seconds[dtype]
+
+    monkeypatch.setattr(cached, "_step_seconds", measured)
+    monkeypatch.setattr(cached, "_fastest", {})
+    model = make_model()
+    assert fastest_type(model, 1) == fastest_type(make_model(1), 1) == chosen
+    assert len(probed) == 2  # once for all models of a shape
+
+
+def test_a_type_that_the_device_lacks_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacks(model: GPT, rows: int, dtype: torch.dtype) -> float:
+        raise TypeError("no such type")
+
+    monkeypatch.setattr(cached, "_step_seconds", lacks)
+    monkeypatch.setattr(cached, "_fastest", {})
+    assert fastest_type(make_model(), 1) == torch.float32
+
+
+@pytest.mark.parametrize("block_size", [1, BLOCK])
+def test_the_probe_really_measures(block_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cached, "_fastest", {})
+    model = make_model(block_size=block_size)
+    assert fastest_type(model, 3) in (torch.float32, torch.bfloat16)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
