@@ -68,7 +68,12 @@ def folder_in_the_making(final: Path) -> Iterator[Path]:
         os.chmod(draft, 0o777 & ~_UMASK)
         if final.exists():
             raise FileExistsError(final)
-        os.rename(draft, final)
+        try:
+            os.rename(draft, final)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # made in this very moment
+                raise FileExistsError(final) from None
+            raise
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
