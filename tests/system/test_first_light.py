@@ -77,7 +77,6 @@ def test_train_watch_open_prompt_and_come_back(
     terminal.until("│ Juliet +│")
     terminal.press("enter")
     terminal.until(r"Juliet(.|\n)*200 characters, [\d,]+ a second")
-    terminal.until("first@60 · temperature")
 
     terminal.press("ctrl+q")
     assert terminal.until_ended() == 0

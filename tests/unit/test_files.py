@@ -144,6 +144,17 @@ class TestMakingAFolder:
                 (final / "theirs").write_text("x")
         assert names(tmp_path) == ["a"] and names(final) == ["theirs"] * filled
 
+    def test_nor_one_that_comes_at_the_last_moment(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Between the look whether there is one and the renaming."""
+        final = tmp_path / "a"
+        monkeypatch.setattr(Path, "exists", lambda path: False)
+        with pytest.raises(FileExistsError), folder_in_the_making(final):
+            final.mkdir()
+            (final / "theirs").write_text("x")
+        assert names(tmp_path) == ["a"] and names(final) == ["theirs"]
+
     def test_a_file_in_the_way_is_no_folder_of_that_name(self, tmp_path: Path) -> None:
         (tmp_path / "runs").write_text("x")
         with pytest.raises(NotADirectoryError), folder_in_the_making(tmp_path / "runs" / "a"):
