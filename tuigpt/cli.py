@@ -147,6 +147,12 @@ def _parser() -> argparse.ArgumentParser:
         help="print JSON Lines instead: each token with its probability, rank and N alternatives",
     )  # fmt: skip
 
+    generate.add_argument(
+        "--steer", action="store_true",
+        help="let lines on standard input, such as temperature 0.3 or top_k 5, change the settings"
+        " from the next token on",
+    )  # fmt: skip
+
     score = commands.add_parser(
         "score", parents=[home], help="tell how surprising a text is to a model"
     )
@@ -321,6 +327,7 @@ def _run_generate(options: argparse.Namespace) -> int:
         card=options.card,
         recited=recited,
         probs=probs,
+        steer=options.steer,
     )
     prompt = _as_typed(options.prompt)
     return run(home_dir(options.home), options.checkpoint, prompt, config, wishes)

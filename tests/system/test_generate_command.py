@@ -181,6 +181,8 @@ def test_copies_are_found(checkpoint: Path, capsys: pytest.CaptureFixture[str]) 
         (["--written", "a", "--verify"], "nothing to verify"),
         (["--window", "rolling", "--card", "c"], "nothing to verify"),
         (["--samples", "2", "--card", "c"], "--card is for one text"),
+        (["--steer", "--verify"], "--steer writes another text"),
+        (["--steer", "--card", "c"], "--steer writes another text"),
         (["--device", "tpu"], "--device tpu"),
     ],
 )
@@ -227,6 +229,64 @@ def test_a_closed_pipe_ends_it_quietly(checkpoint: Path) -> None:
     done = run_for_real("generate", str(checkpoint), *endless, then=" | head -c 50")
     assert len(done.stdout) == 50
     assert b"Traceback" not in done.stderr and b"BrokenPipe" not in done.stderr
+
+
+STEERED = 6000
+"""Tokens, and at least as many bytes, which do not fit into the pipe: whoever writes them cannot
+end before they are read."""
+
+
+def steer(checkpoint: Path, length: int = STEERED) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "tuigpt", "generate", str(checkpoint), "--steer"]
+    return subprocess.Popen(
+        [*command, "--prompt", "a", "--max-new-tokens", str(length)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        pipesize=4096,
+        bufsize=0,
+    )
+
+
+def steered_reference(checkpoint: Path, place: int, cold: SampleConfig) -> str:
+    """The text with the default settings up to token number `place`, then with others."""
+    begun = reference(checkpoint, "a", SampleConfig(place))
+    return reference(checkpoint, begun, cold)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a pipe of a known size")
+def test_a_text_is_steered_while_it_streams(checkpoint: Path) -> None:
+    with steer(checkpoint) as process:
+        assert process.stdin and process.stdout and process.stderr
+        begun = b""
+        while len(begun) < 20:
+            begun += process.stdout.read(20)
+        # The pipe stays open afterwards, and must not keep the process from ending.
+        process.stdin.write(b"temperature 0\ntemperature -3\nsped 4\n\n")
+        out, notes = process.stdout.read(), process.stderr.read().decode()
+    assert process.returncode == 0
+    (place,) = re.findall(r"steered from token ([\d,]+) on: temperature 0.0, top_k 40", notes)
+    before = int(place.replace(",", "")) - 1
+    assert 5 < before < STEERED  # a character has up to three bytes
+    cold = SampleConfig(STEERED - before, temperature=0.0)
+    assert (begun + out).decode() == steered_reference(checkpoint, before, cold) + "\n"
+    assert "no single command writes this text again" in notes
+    assert "--temperature is -3.0, but" in notes and "'sped' cannot be steered" in notes
+    assert notes.count("nothing is changed") == 2 and notes.count("tuigpt: ") == 5, notes
+
+
+def test_lines_may_come_before_the_text_and_end(checkpoint: Path) -> None:
+    with steer(checkpoint, 500) as process:
+        out, raw = process.communicate(b"top-k 3\n--top_p 0.9\nmin_p\t0.1\ntemperature 0", 60)
+    notes = raw.decode()
+    assert process.returncode == 0
+    settings = "temperature 0.0, top_k 3, top_p 0.9, min_p 0.1"
+    assert f": {settings}\n" in notes, notes
+    assert len(out.decode()) == 1 + 500 + 1
+    with steer(checkpoint, 500) as process:
+        out, raw = process.communicate(b"", 60)
+    assert out.decode() == reference(checkpoint, "a", SampleConfig(500)) + "\n"
+    assert b"steered" not in raw
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from tuigpt.commands.steering import Steering, report, standard_input
 from tuigpt.config import SampleConfig, UserError
 from tuigpt.core.checkpoint import load_checkpoint
 from tuigpt.core.decode import Prompt, Writer, first_difference, read_prompt, refuse_broken_weights
@@ -42,6 +43,7 @@ class Wishes:
         card: file for a submission, or None.
         recited: shortest copy from the corpus to report, 0 = do not look.
         probs: how many alternatives to report for each token as JSON Lines, None = plain text.
+        steer: whether lines on standard input change the settings.
     """
 
     device: str = "auto"
@@ -52,6 +54,7 @@ class Wishes:
     card: str | None = None
     recited: int = 0
     probs: int | None = None
+    steer: bool = False
 
 
 def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: Wishes) -> int:
@@ -64,6 +67,7 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
             do not go together.
     """
     _refuse_contradictions(wishes)
+    steering = Steering(standard_input()) if wishes.steer else None
     # One position at a time is too little work to share among many threads.
     torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
     checkpoint = find_checkpoint(spec, home)
@@ -83,7 +87,11 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
     if wishes.window == "rolling" and length + config.max_new_tokens - len(given) > size + 1:
         note(f"a rolling window: past {size} tokens this is not the workshop's text")
 
-    texts = _write(writer, prompt, given, tokenizer, wishes)
+    try:
+        texts = _write(writer, prompt, given, tokenizer, wishes, steering)
+    finally:  # also of a text that was cut short
+        for line in report(writer.changes):
+            note(line)
     if writer.rolled_in is not None:
         note(
             f"past {size} tokens it was computed in {type_name(writer.rolled_in)}, which is"
@@ -135,6 +143,7 @@ def _refuse_contradictions(wishes: Wishes) -> None:
     for name, used in (
         ("--window rolling", wishes.window == "rolling"),
         ("--written", wishes.written),
+        ("--steer", wishes.steer),
     ):
         if used and (wishes.verify or wishes.card):
             raise UserError(f"{name} writes another text than the workshop's: nothing to verify")
@@ -148,7 +157,12 @@ def _given(written: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def _write(
-    writer: Writer, prompt: Prompt, given: list[int], tokenizer: Tokenizer, wishes: Wishes
+    writer: Writer,
+    prompt: Prompt,
+    given: list[int],
+    tokenizer: Tokenizer,
+    wishes: Wishes,
+    steering: Steering | None,
 ) -> list[list[int]]:
     """Put the texts out as they come, and give their ids: what was given, and what is new."""
     shown = visible if sys.stdout.isatty() else str
@@ -159,7 +173,12 @@ def _write(
     if streamed:
         _put(shown(beginning))
     try:
-        for tokens in writer:
+        while True:
+            for complaint in steering.apply(writer) if steering else ():
+                note(complaint)
+            tokens = next(writer, None)
+            if tokens is None:
+                break
             for ids, token in zip(texts, tokens, strict=True):
                 ids.append(token)
             if streamed:
