@@ -6,13 +6,15 @@ stands one position earlier, with learned positions every key and value is then 
 window must be read anew: `last_logits` does that with as little work as the last position needs.
 
 Rounding differs from `model.py` in the last bits; `decode.py` deals with it. Where no exact text
-was asked for, `fastest_type` tells in which number type a step takes least time.
+was asked for, `fastest_type` tells in which number type a step takes least time. On CUDA, where
+launching a step's many small kernels takes longer than they do, a step is a captured graph.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,6 +23,7 @@ from torch.nn import functional as F
 
 from tuigpt.config import GPTConfig
 from tuigpt.core.model import GPT
+from tuigpt.core.sampler import ROUNDING
 
 CLEARLY_FASTER = 1.5
 """How many times faster than float32 a type must be to be used: a near tie that fell otherwise
@@ -87,6 +90,8 @@ class CachedGPT:
         shape = (config.n_layer, 2, rows, config.n_head, config.block_size, head_size)
         # Zeros, so that the memory is there before the first step and not page by page in it.
         self._cache = torch.zeros(shape, dtype=dtype, device=self._tokens.device)
+        self._graph: StepGraph | None = None
+        self._to_be_captured = captures(self._tokens.device)
 
     def start(self, ids: Tensor) -> Tensor:
         """Read texts from their beginning, forgetting what was read before.
@@ -111,19 +116,57 @@ class CachedGPT:
         Returns:
             logits, (rows, vocab_size).
         """
-        rows, position, width = self.rows, self.length, self._width
-        shape, per_head = (width,), (rows, 3, self._n_head, 1, width // self._n_head)
-        x = F.embedding(tokens, self._tokens) + self._positions[position]  # (rows, C)
-        for block, cache in zip(self._blocks, self._cache, strict=True):
-            h = torch.layer_norm(x, shape, *block.ln_1)
-            qkv = F.linear(h, *block.c_attn).view(per_head)
+        if self._graph is not None:
+            logits = self._graph(tokens, self.length)
+        else:
+            logits = self._step(tokens)
+            if self._to_be_captured:
+                self._to_be_captured = False
+                self._graph = _captured(self, tokens, logits)
+        self.length += 1
+        return logits
+
+    def _step(self, tokens: Tensor) -> Tensor:
+        position = self.length
+
+        def attend(qkv: Tensor, cache: Tensor) -> Tensor:
             cache[:, :, :, position : position + 1] = qkv[:, 1:].transpose(0, 1)
             keys, values = cache[:, :, :, : position + 1]  # (rows, n_head, length + 1, head) each
-            y = F.scaled_dot_product_attention(qkv[:, 0], keys, values)
+            return F.scaled_dot_product_attention(qkv[:, 0], keys, values)
+
+        return self._through(F.embedding(tokens, self._tokens) + self._positions[position], attend)
+
+    def step_at(self, tokens: Tensor, position: Tensor) -> Tensor:
+        """A step that does the same on every position, as a graph must; `length` is not used.
+
+        It attends to the whole cache under a mask, which is the same but for rounding.
+
+        Args:
+            tokens: (rows,) int64.
+            position: (1,) int64, which the tokens come to stand on.
+
+        Returns:
+            logits, (rows, vocab_size).
+        """
+        seen = torch.arange(self._block_size, device=position.device)[None] <= position
+
+        def attend(qkv: Tensor, cache: Tensor) -> Tensor:
+            cache.index_copy_(3, position, qkv[:, 1:].transpose(0, 1))
+            return F.scaled_dot_product_attention(qkv[:, 0], cache[0], cache[1], attn_mask=seen)
+
+        x = F.embedding(tokens, self._tokens) + F.embedding(position, self._positions)
+        return self._through(x, attend)
+
+    def _through(self, x: Tensor, attend: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+        """Take one position, (rows, C), through the blocks to its logits."""
+        rows, width = self.rows, self._width
+        shape, per_head = (width,), (rows, 3, self._n_head, 1, width // self._n_head)
+        for block, cache in zip(self._blocks, self._cache, strict=True):
+            h = torch.layer_norm(x, shape, *block.ln_1)
+            y = attend(F.linear(h, *block.c_attn).view(per_head), cache)
             x = x + F.linear(y.view(rows, width), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
             x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
-        self.length += 1
         return F.linear(torch.layer_norm(x, shape, *self._ln_f), self._tokens)
 
     def last_logits(self, ids: Tensor) -> Tensor:
@@ -164,6 +207,61 @@ class CachedGPT:
         return F.linear(torch.layer_norm(x[:, -1], shape, *self._ln_f), self._tokens)
 
 
+class StepGraph:
+    """`CachedGPT.step_at` as a CUDA graph: one launch for all of its kernels, at any position.
+
+    Source: PyTorch's notes "CUDA semantics", section "CUDA Graphs".
+    """
+
+    def __init__(self, cached: CachedGPT, tokens: Tensor) -> None:
+        """Capture a step on the tokens' device.
+
+        Args:
+            cached: with these tokens read already at its `length`, which is done again.
+            tokens: (rows,) int64.
+
+        Raises:
+            RuntimeError: it cannot be captured here.
+        """
+        self._tokens = tokens.clone()
+        self._position = torch.tensor([cached.length], device=tokens.device)
+        with torch.cuda.device(tokens.device):
+            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(torch.cuda.current_stream())
+            # Inside, so that the stream in use is also restored when capturing fails.
+            with torch.cuda.stream(stream):
+                for _ in range(3):  # the libraries behind a step set themselves up first
+                    cached.step_at(self._tokens, self._position)
+                self._graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(self._graph, stream=stream):
+                    self._logits = cached.step_at(self._tokens, self._position)
+            torch.cuda.current_stream().wait_stream(stream)
+
+    def __call__(self, tokens: Tensor, position: int) -> Tensor:
+        """The step's logits, (rows, vocab_size)."""
+        self._tokens.copy_(tokens)
+        self._position.fill_(position)
+        self._graph.replay()
+        return self._logits.clone()  # the next replay overwrites them
+
+
+def captures(device: torch.device) -> bool:
+    """Whether steps on the device are worth a graph."""
+    return device.type == "cuda"
+
+
+def _captured(cached: CachedGPT, tokens: Tensor, expected: Tensor) -> StepGraph | None:
+    """A graph of the step that just gave `expected`; None if it fails or gives something else."""
+    try:
+        graph = StepGraph(cached, tokens)
+        error = (graph(tokens, cached.length) - expected).abs().max()
+        # Eight roundings where the type is coarser than what the sampler reckons with.
+        room = max(ROUNDING, 8 * torch.finfo(expected.dtype).eps)
+        return graph if bool(error <= room * expected.abs().max().clamp(min=1)) else None
+    except RuntimeError:
+        return None
+
+
 def fastest_type(model: GPT, rows: int) -> torch.dtype:
     """The type to write in where rounding does not matter: float32, or bfloat16 if clearly faster.
 
@@ -187,6 +285,8 @@ def _step_seconds(model: GPT, rows: int, dtype: torch.dtype) -> float:
     tokens = torch.zeros(rows, dtype=torch.int64, device=model.lm_head.weight.device)
     times: list[float] = []
     with torch.inference_mode():
+        if captures(tokens.device):
+            cached.step(tokens)  # the one that captures is no step like others
         while len(times) < _PROBED_STEPS and sum(times) < _PROBE_SECONDS:
             cached.length = model.config.block_size // 2
             began = time.perf_counter()
