@@ -153,7 +153,7 @@ class Transcript(ScrollView, can_focus=True):
         base = self.rich_style
         row_number = self.scroll_offset.y + y
         if not self._rows:
-            note = base + self.get_component_rich_style("transcript--note", partial=True)
+            note = self.get_component_rich_style("transcript--note")
             lines = list(_wrap([("note", self.placeholder)], width)) if self.placeholder else []
             text = lines[y].text if y < len(lines) else ""
             return Strip([Segment(text, note)]).adjust_cell_length(width, base)
@@ -161,19 +161,18 @@ class Transcript(ScrollView, can_focus=True):
             return Strip.blank(width, base)
         row = self._rows[row_number]
         segments = [
-            Segment(
-                text, base + self.get_component_rich_style(f"transcript--{style}", partial=True)
-            )
+            Segment(text, self.get_component_rich_style(f"transcript--{style}"))
             for style, text in row.runs
         ]
         strip = Strip(segments)
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(row_number)) is not None:
             start, end = span
-            cells = [cell_len(row.text[:at]) for at in (start, None if end == -1 else end)]
+            left = cell_len(row.text[:start])
+            right = cell_len(row.text[: None if end == -1 else end])
             chosen = self.screen.get_component_rich_style("screen--selection")
-            left, middle, right = strip.divide([cells[0], cells[1], strip.cell_length + 1])[:3]
-            strip = Strip.join([left, middle.apply_style(chosen), right])
+            middle = Strip(Segment.apply_style(strip.crop(left, right), post_style=chosen))
+            strip = Strip.join([strip.crop(0, left), middle, strip.crop(right)])
         return strip.adjust_cell_length(width, base).apply_offsets(0, row_number)
 
 
