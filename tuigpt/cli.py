@@ -276,6 +276,8 @@ def _run_app(options: argparse.Namespace) -> int:
 
 
 def _run_train(options: argparse.Namespace) -> int:
+    # Threads that spin while they wait take the cores from whoever works beside a training.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from tuigpt.commands.train import run
 
     return run(

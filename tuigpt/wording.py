@@ -43,11 +43,8 @@ def gap_in_words(val: Sequence[tuple[int, float]]) -> str:
     best_step, best = min(measured, key=lambda point: point[1])
     now = measured[-1][1]
     if now - best > MEMORISING_ABOVE:
-        return (
-            f"the best was {best:.2f} at step {best_step:,}; since then +{now - best:.2f}:"
-            " it is memorising its text"
-        )
-    return "val is still at its lowest: no overfitting yet"
+        return f"memorising: +{now - best:.2f} since its best, {best:.2f} at step {best_step:,}"
+    return f"val is {'at' if now == best else 'near'} its lowest: no overfitting yet"
 
 
 def bits(nats: float) -> float:

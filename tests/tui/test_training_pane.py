@@ -105,7 +105,7 @@ async def test_it_says_what_the_loss_means_and_that_it_memorises() -> None:
         later = history(evaluation(100, 1.5), step(200), evaluation(200, 2.0))
         app.pane.show(run(), later, True)
         await pilot.pause()
-        assert "best was 1.50 at step 100" in app.words and "memorising" in app.words
+        assert "best, 1.50 at step 100" in app.words and "memorising" in app.words
 
 
 async def test_a_loss_that_is_no_number_is_told() -> None:

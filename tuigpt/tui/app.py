@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import on, work
 from textual.app import App, ComposeResult, SystemCommand
@@ -38,6 +38,7 @@ from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run import NewRun
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
+from tuigpt.wording import one_line
 
 LOOK_EVERY = 0.25
 """Seconds between two looks at the run folders."""
@@ -104,7 +105,8 @@ class TuigptApp(App[None]):
 
     def on_mount(self) -> None:
         self.watch_pane(self.pane)
-        self._follow_runs()
+        # Not before the first layout: what is shown then keeps the size it was given by mistake.
+        self.call_after_refresh(self._follow_runs)
         # Ended from outside, the app still gives the terminal back in order.
         with suppress(NotImplementedError):
             for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
@@ -228,7 +230,7 @@ class TuigptApp(App[None]):
         try:
             request(self._watched.folder, event.action)
         except OSError as error:
-            self.notify(f"cannot ask the trainer: {error}", severity="error", markup=False)
+            self.notify(f"cannot ask the trainer: {error}", severity="error")
             return
         self.notify(said[event.action], timeout=2)
 
@@ -241,11 +243,15 @@ class TuigptApp(App[None]):
     async def _resume(self, name: str) -> None:
         self._watch = name
         self.notify("starting the trainer …", timeout=3)
-        launch = start(self._home, ["--resume", name])
+        try:
+            launch = start(self._home, ["--resume", name])
+        except OSError as error:
+            self.notify(f"cannot start the trainer: {error}", severity="error")
+            return
         while launch.log.exists():
             refusal = launch.refusal()
             if refusal is not None:
-                self.notify(refusal, severity="error", timeout=10, markup=False)
+                self.notify(refusal, severity="error", timeout=10)
                 return
             await asyncio.sleep(LOOK_EVERY)
 
@@ -276,6 +282,10 @@ class TuigptApp(App[None]):
         self.workers.cancel_group(self, "write")
         self._generate_pane.stopped()
 
+    def notify(self, message: str, *, markup: bool = False, **settings: Any) -> None:
+        """Show a message in a corner: never markup, never control codes."""
+        super().notify(one_line(message), markup=markup, **settings)
+
     # --- leaving ---
 
     @work
@@ -297,8 +307,12 @@ class TuigptApp(App[None]):
             )
         )
         if answer == "stop":
-            for run in at_work:
-                request(run.folder, "stop")
+            try:
+                for run in at_work:
+                    request(run.folder, "stop")
+            except OSError as error:
+                self.notify(f"cannot ask the trainer to stop: {error}", severity="error")
+                return
         if answer in ("keep", "stop"):
             self.exit()
 

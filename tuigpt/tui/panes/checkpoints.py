@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from tuigpt.runs.store import Checkpoint, Run
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
-from tuigpt.wording import age, file_size, loss_text, short_count
+from tuigpt.wording import age, file_size, loss_text, one_line, short_count
 
 EMPTY = "No checkpoints yet. Every run saves its own; press ctrl+n to start one."
 
@@ -24,6 +24,15 @@ WIDE = 60
 """Columns from which on a row has room for the less important facts."""
 
 Row = Run | Checkpoint
+
+
+class _Rows(OptionList):
+    """The list itself, which tells in the footer what enter does."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "select", "open", id="checkpoints.open",
+                tooltip="Generate from this checkpoint, or watch this run"),
+    ]  # fmt: skip
 
 
 class CheckpointsPane(Vertical):
@@ -38,15 +47,10 @@ own row it shows that run's training. ★ is the lowest validation loss of its r
 writer. ▸ is the one that is open.
 """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "open", id="checkpoints.open",
-                tooltip="Generate from this checkpoint, or watch this run"),
-    ]  # fmt: skip
-
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
         self.border_title = "^o Checkpoints"
-        self._list = OptionList(id="list", compact=True, markup=False)
+        self._list = _Rows(id="list", compact=True, markup=False)
         self._list.display = False
         self._total = Static(EMPTY, id="total", markup=False)
         self._rows: dict[str, Row] = {}
@@ -116,9 +120,6 @@ writer. ▸ is the one that is open.
         elif row is not None:
             self.post_message(OpenCheckpoint(row))
 
-    def action_choose(self) -> None:
-        self._list.action_select()
-
 
 def _same(one: Checkpoint, other: Checkpoint | None) -> bool:
     return other is not None and one.path == other.path
@@ -126,7 +127,7 @@ def _same(one: Checkpoint, other: Checkpoint | None) -> bool:
 
 def _run_line(run: Run, width: int) -> Content:
     state = run.status.state
-    name = Content(run.name).truncate(width - len(state) - 1, ellipsis=True)
+    name = Content(one_line(run.name)).truncate(width - len(state) - 1, ellipsis=True)
     gap = " " * (width - name.cell_length - len(state))
     return Content.assemble((name.plain, "bold"), gap, (state, "$foreground-muted"))
 
@@ -134,7 +135,7 @@ def _run_line(run: Run, width: int) -> Content:
 def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Content:
     start = f"{'▸' if is_open else ' '} {checkpoint.step:>9,}"
     if checkpoint.problem:
-        line = Content.assemble(start, "  ", (checkpoint.problem, "$text-error"))
+        line = Content.assemble(start, "  ", (one_line(checkpoint.problem), "$text-error"))
         return line.truncate(width, ellipsis=True)
     val = f"  {loss_text(checkpoint.val_loss):>5} "
     facts = f" {file_size(checkpoint.size):>7} {age(time.time() - checkpoint.modified):>7}"

@@ -17,6 +17,7 @@ from tuigpt.config import ConfigError, SampleConfig, parse_field
 from tuigpt.generator.protocol import Done, Failed, Loading, Report, Started, Tokens
 from tuigpt.runs.store import Checkpoint
 from tuigpt.tui.messages import StopWriting, Write
+from tuigpt.tui.widgets.keys_in_order import Field
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.tui.widgets.slider import Slider
 from tuigpt.tui.widgets.transcript import Transcript
@@ -50,7 +51,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "stop", id="generate.stop",
                 tooltip="Stop writing and keep the text"),
-        Binding("ctrl+y", "copy", "copy text", id="generate.copy",
+        Binding("ctrl+y", "copy", "copy text", id="generate.copy", priority=True,
                 tooltip="Copy the newest text, prompt included, exactly as written"),
     ]  # fmt: skip
 
@@ -80,12 +81,12 @@ Type the beginning of a text and press **enter**: the open model goes on from it
             )  # fmt: skip
         with Horizontal(id="settings"):
             yield Label("length")
-            yield Input(
+            yield Field(
                 str(DEFAULTS.max_new_tokens), id="length", compact=True, restrict=r"\d{0,7}",
                 tooltip="How many characters to write",
             )  # fmt: skip
             yield Label("seed")
-            yield Input(
+            yield Field(
                 placeholder="a new one each time", id="seed", compact=True, restrict=r"\d{0,18}",
                 tooltip="The same seed writes the same text again; empty draws one each time",
             )  # fmt: skip

@@ -18,7 +18,7 @@ from tuigpt.runs.store import Run
 from tuigpt.tui.messages import AskTrainer, ResumeRun
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import bits, gap_in_words, meaning_of_loss
+from tuigpt.wording import bits, gap_in_words, meaning_of_loss, one_line
 
 NO_RUN = "No run yet. Press ctrl+n to train a model on Shakespeare, or on your own text."
 
@@ -84,9 +84,10 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
         words = _words(run, history)
         if words != self._meaning.content:
             self._meaning.update(words)
-        if run is not None and run.name != self._shown_run:
-            self._shown_run = run.name
-            self.border_title = Content(f"^t Training · {run.name}")
+        name = run.name if run else ""
+        if name != self._shown_run:
+            self._shown_run = name
+            self.border_title = Content(f"^t Training · {one_line(name)}" if run else "^t Training")
             self._samples.clear()
             self._samples_shown = 0
         if grown:
@@ -146,7 +147,8 @@ def _words(run: Run | None, history: History) -> Content:
     if run is None or not (history.val or run.status.message):
         return Content("")
     if run.status.state in ("failed", "lost"):
-        return Content.styled(f"This run {run.status.state}: {run.status.message}", "$text-error")
+        how = "failed" if run.status.state == "failed" else "is lost"
+        return Content.styled(f"This run {how}: {one_line(run.status.message)}", "$text-error")
     if not history.val:
         return Content("")
     val = [(step, loss / history.characters_per_token) for step, loss in history.val]

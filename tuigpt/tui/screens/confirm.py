@@ -18,8 +18,22 @@ class Confirm(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", tooltip="Do nothing", id="confirm.back"),
-        Binding("up", "app.focus_previous", "up", show=False, tooltip="The answer above"),
-        Binding("down", "app.focus_next", "down", show=False, tooltip="The answer below"),
+        Binding(
+            "up",
+            "app.focus_previous",
+            "up",
+            show=False,
+            tooltip="The answer above",
+            id="confirm.up",
+        ),
+        Binding(
+            "down",
+            "app.focus_next",
+            "down",
+            show=False,
+            tooltip="The answer below",
+            id="confirm.down",
+        ),
     ]
 
     def __init__(self, question: str, answers: Sequence[tuple[str, str]]) -> None:

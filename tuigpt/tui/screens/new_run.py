@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,8 +29,10 @@ from tuigpt.config import (
     parse_field,
     train_defaults,
 )
+from tuigpt.paths import user_path
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.store import RUN_FILE, free_name, new_run_folder
+from tuigpt.tui.widgets.keys_in_order import Field
 from tuigpt.tui.widgets.text_preview import TextPreview
 from tuigpt.wording import short_count
 
@@ -99,7 +102,7 @@ class NewRun(ModalScreen[str | None]):
             with Grid(id="fields"):
                 for name, (default, explanation) in FIELDS.items():
                     yield Label(name.replace("_", " "), classes="label")
-                    yield Input(default, id=name, compact=True, tooltip=explanation)
+                    yield Field(default, id=name, compact=True, tooltip=explanation)
             yield Static(id="hint", markup=False)
             yield self._preview
             yield Static(id="verdict", markup=False)
@@ -272,7 +275,7 @@ class NewRun(ModalScreen[str | None]):
 
 def _sources(typed: str) -> list[str]:
     """The texts that a user named; a semicolon separates them, unless it is in a file's name."""
-    if ";" in typed and not Path(typed).expanduser().exists():
+    if ";" in typed and not os.path.exists(user_path(typed)):
         return [part.strip() for part in typed.split(";") if part.strip()] or [BUILT_IN_TEXT]
     return [typed or BUILT_IN_TEXT]
 

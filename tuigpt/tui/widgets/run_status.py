@@ -51,7 +51,7 @@ class RunStatusLine(Widget):
             doing += f" {status.progress:.0%}"
         pieces = [
             Content.assemble(
-                (self.run_name, "bold"),
+                (one_line(self.run_name), "bold"),
                 " ",
                 (doing.ljust(_STATE_WIDTH if status.alive else 0), style),
             )
