@@ -150,6 +150,10 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
         front = stream.read(8)
         if len(front) < 8:
             raise ValueError("the file is empty" if not front else "the file is cut short")
+        if front.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x04")):
+            raise ValueError(
+                "a PyTorch .pt file, not a safetensors file: tuigpt opens only its own"
+            )
         (length,) = struct.unpack("<Q", front)
         if length > min(size - 8, _MAX_HEADER_BYTES):
             raise ValueError("not a safetensors file, or cut short")

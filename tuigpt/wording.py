@@ -16,6 +16,9 @@ PLAIN_MEANINGS = (
 """Lowest loss of each stage: as a share of ln(vocab_size), or in nats per character."""
 
 
+WORSE_THAN_GUESSING = 0.5
+"""How far a loss must lie above that of pure guessing, in nats, before we call it worse."""
+
 MEMORISING_ABOVE = 0.03
 """How far val_loss must lie above its best, in nats, before we speak of memorising."""
 
@@ -29,6 +32,8 @@ def meaning_of_loss(loss: float, vocab_size: int) -> str:
     """
     if not math.isfinite(loss):
         return "not a number: the model has diverged"
+    if loss > math.log(max(2, vocab_size)) + WORSE_THAN_GUESSING:
+        return "worse than guessing: the learning rate may be too high"
     for share, nats, words in PLAIN_MEANINGS:
         if loss >= max(share * math.log(max(2, vocab_size)), nats):
             return words

@@ -375,3 +375,17 @@ def test_a_file_name_that_is_no_utf_8(tuigpt: Tuigpt, tmp_path: Path, home: Path
     assert trained.returncode == 0, trained.stderr
     assert open_run(home / "runs/run").record["corpus"]["path"] == str(tmp_path / name)
     assert tuigpt("generate", "run@2", "--max-new-tokens=2").returncode == 0
+
+
+def test_a_trainer_whose_folder_is_deleted_ends_and_leaves_its_name_to_others(
+    trainer: Callable[..., subprocess.Popen[str]], home: Path, verse_file: Path
+) -> None:
+    """Even when another folder has taken the name in the meantime."""
+    process = trainer(str(verse_file), "--name=same", *FOREVER)
+    folder = home / "runs" / "same"
+    until_printed(process, r"step \d+")
+    os.rename(folder, home / "gone")
+    folder.mkdir()
+    assert process.wait(PATIENCE) == 1
+    assert "is gone" in process.stdout.read()  # type: ignore[union-attr]
+    assert list(folder.iterdir()) == []

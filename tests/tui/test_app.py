@@ -17,7 +17,7 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
-from tui.conftest import OpenApp, screen_text, settle, until
+from tui.conftest import OpenApp, screen_text, settle, still, until
 
 from tuigpt.files import read_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
@@ -26,6 +26,7 @@ from tuigpt.tui import app as app_module
 from tuigpt.tui.app import PANES, TuigptApp
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.widgets.prompt_box import PromptBox
 
 RECORDS = [
     {"kind": "eval", "step": 0, "val_loss": 2.4, "whole": False},
@@ -101,6 +102,19 @@ class TestPanes:
             await pilot.press("ctrl+t")
             await settle(pilot)
             assert "─ train" in screen_text(pilot)
+
+    async def test_the_focus_comes_back_when_there_is_room_again(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        async with open_app(80, 24) as pilot:
+            await settle(pilot)
+            await pilot.press("ctrl+g")
+            await pilot.resize_terminal(50, 12)
+            await still(pilot)
+            await pilot.resize_terminal(80, 24)
+            await still(pilot)
+            await pilot.press(*"ROMEO")
+            assert pilot.app.screen.query_one(PromptBox).text == "ROMEO"
 
     async def test_sixty_by_sixteen_works(self, open_app: OpenApp, verse: Any) -> None:
         async with open_app(60, 16) as pilot:

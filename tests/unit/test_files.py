@@ -232,7 +232,8 @@ class TestSafetensors:
             (struct.pack("<Q", 19) + b'{"__metadata__": 5}', "not a safetensors file"),
             (struct.pack("<Q", 2) + b"{}trailing", "cut short|not a whole"),
             (struct.pack("<Q", 100_000) + b"[" * 100_000, "not a safetensors file"),
-            (b"PK\x03\x04" + b"\0" * 64, "not a safetensors file"),
+            (b"PK\x03\x04" + b"\0" * 64, "a PyTorch .pt file"),
+            (b"\x80\x02}q\x00" + b"\0" * 64, "a PyTorch .pt file"),
         ],
     )
     def test_other_files_are_told_apart(self, tmp_path: Path, content: bytes, words: str) -> None:

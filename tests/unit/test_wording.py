@@ -124,3 +124,8 @@ class TestTextOnATerminal:
     def test_one_line(self) -> None:
         assert one_line("a\nb\r\nc") == "a⏎b␍⏎c"
         assert "\n" not in one_line("".join(map(chr, range(256))))
+
+
+def test_a_loss_worse_than_guessing_is_not_called_untrained() -> None:
+    assert "learning rate" in meaning_of_loss(176255.7, 65)
+    assert "nothing learned" in meaning_of_loss(4.34, 65)

@@ -83,6 +83,9 @@ class Recorder:
         self._written = 0.0
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        # Held open, so that its number is not given to another folder while we compare by it.
+        self._folder_held = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
+        self._folder_id = folder.stat().st_ino
         self._write()
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
 
@@ -157,6 +160,13 @@ class Recorder:
         self._replace_provisional(path, keep)
         return path
 
+    def folder_is_gone(self) -> bool:
+        """Whether the run folder was deleted, or another run has taken its place."""
+        try:
+            return self.folder.stat().st_ino != self._folder_id
+        except OSError:
+            return True
+
     def note(self, message: str) -> None:
         """Log an event in words and show it in the status."""
         if message:
@@ -177,6 +187,9 @@ class Recorder:
     def close(self, state: str, message: str) -> None:
         """Write the run's end: finished, stopped or failed, and why."""
         self._closed.set()
+        if self._folder_held is not None:
+            os.close(self._folder_held)
+            self._folder_held = None
         self._log.append("event", self._trainer.step, state=state, message=message)
         self._log.close()
         self.status = replace(
@@ -215,6 +228,8 @@ class Recorder:
         self.status = replace(
             self.status, state=state, best_step=best_step, best_val_loss=best_val_loss, **changes
         )
+        if self.status.step >= self.status.max_steps:
+            self.status = replace(self.status, seconds_left=None)
         if changed or time.monotonic() - self._written >= STATUS_EVERY:
             self._write()
 
@@ -223,6 +238,8 @@ class Recorder:
             self._written = time.monotonic()
             # Only read here: the heartbeat's thread must not undo what was told meanwhile.
             status = replace(self.status, heartbeat=utc_now())
+            if self.folder_is_gone():
+                return
             # A status that cannot be written (a full disk) must not end the training.
             with suppress(OSError):
                 write_status(self.folder, status)

@@ -258,6 +258,9 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
     console.begin(recorder.status)
     try:
         for event in trainer.run():
+            if recorder.folder_is_gone():
+                console.end(f"the run folder {str(folder)!r} is gone: training ended")
+                return FAILED
             recorder.record(event)
             console.show(event, recorder.status)
             _carry_out(requests, stop, trainer, recorder, console)
@@ -311,7 +314,7 @@ def _carry_out(
                         if stop.asked:
                             break
             recorder.answered(requests.answered)
-        if stop.asked or not paused:
+        if stop.asked or not paused or recorder.folder_is_gone():
             return
         recorder.pause()
         time.sleep(PAUSE_POLL)

@@ -61,18 +61,27 @@ class TuigptApp(App[None]):
     HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (60, "-narrow"), (140, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (16, "-short"), (24, "-tall")]
 
+    # Keys that move the focus have priority: a key behind them in a burst finds the new field.
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+g", "show_pane('generate')", "generate", id="app.generate", show=False,
+                priority=True,
                 tooltip="Go to the prompt"),
         Binding("ctrl+t", "show_pane('training')", "training", id="app.training", show=False,
+                priority=True,
                 tooltip="Go to the loss chart and the samples"),
         Binding("ctrl+o", "show_pane('checkpoints')", "checkpoints", id="app.checkpoints",
-                show=False, tooltip="Go to the list of runs and checkpoints"),
+                show=False, priority=True, tooltip="Go to the list of runs and checkpoints"),
+        Binding("tab", "app.focus_next", "next", id="app.next", show=False, priority=True,
+                tooltip="Go to the next field"),
+        Binding("shift+tab", "app.focus_previous", "previous", id="app.previous", show=False,
+                priority=True, tooltip="Go to the field before"),
         Binding("ctrl+n", "new_run", "new run", id="app.new-run", tooltip="Train a new model"),
         Binding("ctrl+p", "command_palette", "commands", id="app.commands", priority=True,
                 tooltip="Search everything that can be done"),
         Binding("f1", "toggle_help", "help", id="app.help",
                 tooltip="Explain the pane that has the focus, and all its keys"),
+        Binding("escape", "close_help", "close help", id="app.close-help", show=False,
+                tooltip="Close the explanation"),
         Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True,
                 tooltip="Leave; a training run may go on without the app"),
     ]  # fmt: skip
@@ -91,6 +100,8 @@ class TuigptApp(App[None]):
         self._watch: str | None = None
         self._watched: Run | None = None
         self._runs: tuple[Run, ...] = ()
+        self._followed = False
+        self._starting = ""
         self._generator = GeneratorClient(home)
 
     def compose(self) -> ComposeResult:
@@ -120,12 +131,11 @@ class TuigptApp(App[None]):
 
     @work(group="follow", exit_on_error=True)
     async def _follow_runs(self) -> None:
-        first = True
         while True:
             snapshot = await asyncio.to_thread(self._follower.look, self._watch)
             self._show(snapshot)
-            if first:
-                first = False
+            if not self._followed:
+                self._followed = True
                 self.action_show_pane("generate" if self._checkpoint else "training")
             await asyncio.sleep(LOOK_EVERY)
 
@@ -193,6 +203,18 @@ class TuigptApp(App[None]):
         if focused is not None and focused.id is not None:
             self.pane = focused.id
 
+    def on_resize(self) -> None:
+        """A terminal too small to show anything takes the focus away: give it back."""
+        self.call_after_refresh(self._give_focus_back)
+
+    def _give_focus_back(self) -> None:
+        if self.focused is None and self.screen is self.screen_stack[0] and self._followed:
+            self.action_show_pane(self.pane)
+
+    def action_close_help(self) -> None:
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+
     def action_toggle_help(self) -> None:
         if self.screen.query("HelpPanel"):
             self.action_hide_help_panel()
@@ -241,7 +263,12 @@ class TuigptApp(App[None]):
 
     @work(group="resume", exclusive=True)
     async def _resume(self, name: str) -> None:
-        self._watch = name
+        if self._watched is not None and self._watched.last is None:
+            self.notify(
+                "it saved nothing before it ended: start it anew with ctrl+n", severity="error"
+            )
+            return
+        self._watch = self._starting = name
         self.notify("starting the trainer …", timeout=3)
         try:
             launch = start(self._home, ["--resume", name])
@@ -252,8 +279,9 @@ class TuigptApp(App[None]):
             refusal = launch.refusal()
             if refusal is not None:
                 self.notify(refusal, severity="error", timeout=10)
-                return
+                break
             await asyncio.sleep(LOOK_EVERY)
+        self._starting = ""
 
     # --- generating ---
 
@@ -291,7 +319,7 @@ class TuigptApp(App[None]):
     @work
     async def action_quit(self) -> None:  # type: ignore[override]
         """Leave at once, or ask first what becomes of runs that are at work."""
-        at_work = [run for run in self._runs if run.status.alive]
+        at_work = [r for r in self._runs if r.status.alive or r.name == self._starting]
         if not at_work or isinstance(self.screen, Confirm):
             self.exit()
             return

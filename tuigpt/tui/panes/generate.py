@@ -96,6 +96,8 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         title = f"^g Generate · {checkpoint.label}" if checkpoint else "^g Generate"
         self.border_title = Content(title)
         self._transcript.placeholder = READY if checkpoint else NO_CHECKPOINT
+        label = one_line(checkpoint.label) if checkpoint else "no model open"
+        self.query_one("#prompt", PromptBox).border_title = Content(label)
         if checkpoint:
             self.query_one("#top-k", Slider).maximum = checkpoint.vocab_size
 
@@ -152,6 +154,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
             case Failed():
                 self.writing = False
                 self._tell("")
+                self._transcript.end_line()
                 self._transcript.append(f"{report.message}\n", "error")
 
     def stopped(self) -> None:

@@ -109,7 +109,13 @@ class Transcript(ScrollView, can_focus=True):
     def start_entry(self) -> None:
         """Begin a new paragraph, with an empty row above it."""
         if self._rows:
-            self.append("\n\n" if not self._rows[-1].ends else "\n")
+            self.end_line()
+            self.append("\n")
+
+    def end_line(self) -> None:
+        """Let what comes next stand on a row of its own."""
+        if self._rows and not self._rows[-1].ends:
+            self.append("\n")
 
     def clear(self) -> None:
         """Forget all text."""
