@@ -87,7 +87,8 @@ class Recorder:
         self._folder_held = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
         self._folder_id = folder.stat().st_ino
         self._write()
-        threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._heart.start()
 
     def record(self, event: Event) -> None:
         """Write down one event; a checkpoint that is due is saved here."""
@@ -184,12 +185,18 @@ class Recorder:
         self._recent.clear()
         self._tell("paused")
 
-    def close(self, state: str, message: str) -> None:
-        """Write the run's end: finished, stopped or failed, and why."""
+    def abandon(self) -> None:
+        """Let go of the run folder without another word."""
         self._closed.set()
+        # A thread that is still there when Python ends can bring the process down with SIGABRT.
+        self._heart.join()
         if self._folder_held is not None:
             os.close(self._folder_held)
             self._folder_held = None
+
+    def close(self, state: str, message: str) -> None:
+        """Write the run's end: finished, stopped or failed, and why."""
+        self.abandon()
         self._log.append("event", self._trainer.step, state=state, message=message)
         self._log.close()
         self.status = replace(

@@ -259,6 +259,7 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
     try:
         for event in trainer.run():
             if recorder.folder_is_gone():
+                recorder.abandon()
                 console.end(f"the run folder {str(folder)!r} is gone: training ended")
                 return FAILED
             recorder.record(event)
