@@ -144,7 +144,7 @@ def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
 
 def _words(run: Run | None, history: History) -> Content:
     """What went wrong, or the newest val loss, what it means, and how it stands to the best."""
-    if run is None or not (history.val or run.status.message):
+    if run is None:
         return Content("")
     if run.status.state in ("failed", "lost"):
         how = "failed" if run.status.state == "failed" else "is lost"
@@ -152,12 +152,15 @@ def _words(run: Run | None, history: History) -> Content:
     if not history.val:
         return Content("")
     val = [(step, loss / history.characters_per_token) for step, loss in history.val]
-    nats = val[-1][1]
+    step, nats = val[-1]
     if not math.isfinite(nats):
         return Content.styled("val is not a number: the model has diverged", "$text-error")
     symbols = run.record["corpus"].get("symbols") or run.record["model"]["vocab_size"]
     return Content.assemble(
-        (f"val {nats:.3f} nats = {bits(nats):.2f} bits per character\n", "$foreground-muted"),
+        (
+            f"val {nats:.3f} nats = {bits(nats):.2f} bits per character, at step {step:,}\n",
+            "$foreground-muted",
+        ),
         (meaning_of_loss(nats, symbols), "bold"),
         "\n",
         gap_in_words(val),
