@@ -229,9 +229,14 @@ def _add_fields(
     for entry in fields(config):
         if entry.name in (leave_out or ()):
             continue
+        flag = f"--{entry.name.replace('_', '-')}"
+        if entry.type is bool:
+            help_text = entry.metadata["help"]
+            parser.add_argument(flag, action="store_const", const="yes", help=help_text)
+            continue
         shown = default if default and entry.name != "dropout" else _shown(config, entry)
         parser.add_argument(
-            f"--{entry.name.replace('_', '-')}",
+            flag,
             dest=entry.name,
             metavar="|".join(RECIPES) if entry.name == "recipe" else _metavar(entry),
             help=f"{entry.metadata['help']} (default {shown})".replace("%", "%%"),

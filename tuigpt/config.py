@@ -115,6 +115,9 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 
 DEFAULT_RECIPE = "fast"
 
+PRECISIONS = ("auto", "float32", "bfloat16")
+"""What the products of matrices are computed in; the weights are float32 with each of them."""
+
 
 def train_defaults(recipe: str) -> dict[str, Any]:
     """What `TrainConfig` holds under a recipe where the user sets nothing."""
@@ -164,7 +167,13 @@ class TrainConfig:
 
     recipe: str = _option("workshop", "fast (Muon), or workshop (AdamW, exactly as taught there)")
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
+    minutes: float = _option(
+        0.0, "time for the whole run, which a short trial turns into max_steps, 0 = none given"
+    )
     batch_size: int = _option(64, "windows of text in each step")
+    micro_batch_size: int = _option(
+        0, "windows computed at a time: the same step in less memory, 0 = as suits the device"
+    )
     learning_rate: float = _option(1e-3, "highest learning rate, reached after the warm-up")
     adamw_lr_ratio: float = _option(
         0.5, "recipe fast: AdamW's rate for embeddings and norms, as a share of Muon's"
@@ -176,11 +185,18 @@ class TrainConfig:
     val_fraction: float = _option(0.1, "share of the text, at its end, kept for validation")
     eval_interval: int = _option(100, "steps between two evaluations and samples")
     eval_tokens: int = _option(65_536, "most tokens of one evaluation while training")
+    patience: int = _option(
+        0, "evaluations in a row without a better val loss that end the run, 0 = any number"
+    )
     checkpoint_interval: int = _option(1000, "steps between two checkpoints that are kept")
     sample_prompt: str = _option("To be or not", "prompt of the samples drawn while training")
     sample_tokens: int = _option(100, "length of the samples drawn while training, 0 = none")
     seed: int = _option(1337, "decides the first weights, the order of the data and the samples")
     device: str = _option("auto", "auto, cpu, cuda, cuda:N or mps")
+    precision: str = _option(
+        "auto", "float32, bfloat16 (autocast), or auto: what a short trial finds faster"
+    )
+    compile: bool = _option(False, "compile the model with torch.compile: slow start, quick steps")
     tokenizer: str = _option("char", "char, or bpe:N for N tokens learned from the text")
     encoding: str = _option(
         "auto", "of the text: auto = UTF-8 or by its mark; NAME:replace bears bad bytes"
@@ -196,15 +212,19 @@ class TrainConfig:
             _is_encoding(self.encoding), "encoding", self.encoding,
             "auto or the name of an encoding, such as cp1252 or utf-16",
         )  # fmt: skip
+        _require(
+            self.precision in PRECISIONS, "precision", self.precision,
+            f"one of {', '.join(PRECISIONS)}",
+        )  # fmt: skip
         _require(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
         _require_whole(
             self,
-            dict(max_steps=1, batch_size=1, warmup_steps=0, eval_interval=1, eval_tokens=1,
-                 checkpoint_interval=1, sample_tokens=0, seed=0),
+            dict(max_steps=1, batch_size=1, micro_batch_size=0, warmup_steps=0, eval_interval=1,
+                 eval_tokens=1, patience=0, checkpoint_interval=1, sample_tokens=0, seed=0),
         )  # fmt: skip
         rate = self.learning_rate
         _require(_finite(rate) and rate > 0, "learning_rate", rate, "a number above 0")
-        for name in ("weight_decay", "grad_clip"):
+        for name in ("minutes", "weight_decay", "grad_clip"):
             value = getattr(self, name)
             _require(_finite(value) and value >= 0, name, value, "a number, 0 or more")
         ratio = self.min_lr_ratio
@@ -265,10 +285,11 @@ def parse_field(config: type, name: str, text: str) -> Any:
     kind = next(f.type for f in fields(config) if f.name == name)
     if kind is str:
         return text
-    assert kind in (int, float)
+    assert kind in (int, float, bool)
     try:
-        return kind(text)
-    except ValueError:
+        return {"yes": True, "no": False}[text] if kind is bool else kind(text)
+    except (KeyError, ValueError):
         flag = name.replace("_", "-")
-        need = "a whole number" if kind is int else "a number such as 0.8"
+        needs = {int: "a whole number", float: "a number such as 0.8", bool: "yes or no"}
+        need = needs[kind]
         raise ConfigError(name, f"--{flag} is {text!r}, but it must be {need}") from None

@@ -4,6 +4,7 @@ The names of modules and parameters are the workshop's, so that its weights load
 load there. The one addition is dropout, which is off by default.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -96,6 +97,19 @@ class GPT(nn.Module):
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         # Weight tying: the matrix that reads tokens also writes them.
         wte.weight = self.lm_head.weight
+
+    def set_dropout(self, dropout: float) -> None:
+        """Change the share of activations dropped while training.
+
+        Raises:
+            ConfigError: it is outside [0, 1).
+        """
+        self.config = replace(self.config, dropout=dropout)
+        for module in self.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = dropout
+            elif isinstance(module, CausalSelfAttention):
+                module.dropout = dropout
 
     def forward(self, idx: Tensor, targets: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         """Predict the next token at every position.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -25,10 +25,18 @@ from tuigpt.core.tokenizer import Tokenizer
 LONGEST_WHOLE_PASS = 4_000_000
 """Tokens of a validation part above which it is not measured whole at the end."""
 
+CPU_TOKENS_AT_ONCE = 4096
+"""Tokens that a CPU computes at a time: few enough that what one layer made is still near when the
+next one needs it. At medium a batch of 64 windows takes 1.3 times as long in one go."""
+
+TELL_EVERY = 0.2
+"""Seconds between two looks at the losses of updates on a device other than the CPU, because to
+look at one means to wait for the device."""
+
 
 @dataclass(frozen=True)
 class Stepped:
-    """One update is done.
+    """One update is done. On another device than the CPU several are told together.
 
     Attributes:
         step: number of updates done.
@@ -102,12 +110,24 @@ class Diverged(UserError):
     """The loss, its gradient or the validation loss is no longer a number."""
 
 
+@dataclass(frozen=True)
+class _Update:
+    """An update whose figures may still be on their way from the device."""
+
+    step: int
+    loss: Tensor
+    learning_rate: float
+    grad_norm: Tensor
+
+
 class Trainer:
     """Trains one model on one corpus.
 
     Attributes:
         model: the model, on the device.
+        config: the settings; those that `change` may change are as they are now.
         step: number of updates done.
+        out_of_patience: the val loss has not fallen for `patience` evaluations in a row.
         train_loss: of the newest batch, or None.
         val_loss: of the newest evenly spread evaluation with the weights as they are, or None.
         val_loss_per_character: the same in nats per character.
@@ -120,7 +140,9 @@ class Trainer:
         self, model: GPT, tokenizer: Tokenizer, corpus: Corpus, config: TrainConfig
     ) -> None:
         self.model = model
+        self.config = config
         self.step = 0
+        self.out_of_patience = False
         self.train_loss: float | None = None
         self.val_loss: float | None = None
         self.val_loss_per_character: float | None = None
@@ -130,33 +152,48 @@ class Trainer:
         self.best_step: int | None = None
         self._tokenizer = tokenizer
         self._corpus = corpus
-        self._config = config
         self._optimizers = build_optimizers(model, config)
         self._data_order = torch.Generator().manual_seed(config.seed)
+        self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = model
+        self._device = model.lm_head.weight.device
+        self._untold: list[_Update] = []
+        self._began = 0.0
+
+    @property
+    def finished(self) -> bool:
+        """Whether no further update is to come."""
+        return self.step >= self.config.max_steps or self.out_of_patience
 
     def run(self) -> Iterator[Event]:
-        """Train until `max_steps`, telling each thing as it happens.
+        """Train until `max_steps` or until patience is over, telling each thing as it happens.
 
         Raises:
-            Diverged: a loss is not finite. A train loss that is not was not applied.
+            Diverged: a loss is not finite. On the CPU it was not applied; elsewhere the weights
+                may be spoilt by now, but no checkpoint was due since.
         """
-        config = self._config
-        while self.step < config.max_steps:
-            if self.step % config.eval_interval == 0:
+        evaluated_at = None
+        while self.step < self.config.max_steps:
+            if self.step % self.config.eval_interval == 0:
                 yield from self._evaluate_and_sample()
-            if self.step and self.step % config.checkpoint_interval == 0:
+                evaluated_at = self.step
+                if self.out_of_patience:
+                    break
+            if self.step and self.step % self.config.checkpoint_interval == 0:
                 yield CheckpointDue(self.step, keep=True)
-            yield self._update()
+            self._update()
+            if self._must_tell():
+                yield from self._tell()
         # First on disk, then measured: a kill during the last evaluation loses nothing.
         yield CheckpointDue(self.step, keep=True)
-        yield from self._evaluate_and_sample()
+        if evaluated_at != self.step:
+            yield from self._evaluate_and_sample()
         if self._corpus.n_val <= LONGEST_WHOLE_PASS:
             yield from self._evaluate(max_tokens=None)
         yield CheckpointDue(self.step, keep=True)
 
     def sample(self) -> Iterator[Event]:
         """Let the model write from the sample prompt. Disturbs no other random stream."""
-        config = self._config
+        config = self.config
         prompt = read_prompt(config.sample_prompt, self._tokenizer)
         settings = SampleConfig(
             max_new_tokens=config.sample_tokens, seed=(config.seed + self.step) % 2**63
@@ -170,6 +207,52 @@ class Trainer:
             what = f"the model's predictions are no longer numbers at step {self.step}"
             raise self._diverged(what) from None
         yield Sampled(self.step, prompt.text, self._tokenizer.decode(ids))
+
+    def change(
+        self,
+        *,
+        learning_rate: float | None = None,
+        dropout: float | None = None,
+        max_steps: int | None = None,
+    ) -> None:
+        """Change settings of a training under way; the schedule keeps its shape.
+
+        Args:
+            learning_rate: the highest rate; where the schedule is at half of it, it stays there.
+            max_steps: the step at which the schedule ends.
+
+        Raises:
+            ConfigError: a value with which no training can work.
+        """
+        if learning_rate is not None:
+            self.config = replace(self.config, learning_rate=learning_rate)
+        if max_steps is not None:
+            self.config = replace(self.config, max_steps=max_steps)
+        if dropout is not None:
+            self.model.set_dropout(dropout)
+
+    def learning_rate(self) -> float:
+        """The rate of the next update."""
+        return learning_rate(self.step, self.config)
+
+    def compile(self) -> None:
+        """Compute updates with `torch.compile` from now on, if the first attempt works.
+
+        Raises:
+            RuntimeError: it does not work on this machine; the trainer is as it was.
+        """
+        compiled = torch.compile(self.model)
+        shape = self._pieces()[0], self.model.config.block_size
+        tokens = torch.zeros(shape, dtype=torch.int64, device=self._device)
+        try:
+            with torch.random.fork_rng(), self._autocast():
+                compiled(tokens, tokens)[1].backward()
+        except Exception as error:  # compilers and their absence have many ways to fail
+            reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
+            raise RuntimeError(reason) from None
+        finally:
+            self.model.zero_grad(set_to_none=True)
+        self._forward = compiled
 
     def state(self) -> dict[str, Tensor]:
         """Everything but the weights that an exact continuation needs, as named tensors."""
@@ -185,6 +268,8 @@ class Trainer:
             tensors["random.cuda"] = torch.cuda.get_rng_state()
         best = [self.best_val_loss, -1 if self.best_step is None else self.best_step]
         tensors["best"] = torch.tensor(best, dtype=torch.float64)
+        changeable = [self.config.learning_rate, self.model.config.dropout, self.config.max_steps]
+        tensors["changeable"] = torch.tensor(changeable, dtype=torch.float64)
         tensors["step"] = torch.tensor(self.step)
         return tensors
 
@@ -215,45 +300,104 @@ class Trainer:
         self.best_val_loss = best_val_loss
         self.best_step = None if best_step < 0 else int(best_step)
         self.step = int(tensors["step"])
+        rate, dropout, max_steps = tensors["changeable"].tolist()
+        self.change(learning_rate=rate, dropout=dropout, max_steps=int(max_steps))
 
-    def _update(self) -> Stepped:
-        began = time.perf_counter()
-        config, model = self._config, self.model
-        rate = learning_rate(self.step, config)
+    def _update(self) -> None:
+        """Do one update; it is told later, by `_tell`."""
+        if not self._untold:
+            self._began = time.perf_counter()
+        config, model = self.config, self.model
+        rate = self.learning_rate()
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate * group["share"]
-        inputs, targets = self._corpus.batch(config.batch_size, self._data_order)
         model.train()
-        _, loss = model(inputs, targets)
         model.zero_grad(set_to_none=True)
-        loss.backward()
+        loss = self._gradients()
         limit = config.grad_clip or math.inf
-        grad_norm = float(torch.nn.utils.clip_grad_norm_(model.parameters(), limit))
-        train_loss = float(loss.detach())
-        if not (math.isfinite(train_loss) and math.isfinite(grad_norm)):
-            raise self._diverged(
-                f"the loss is no longer a number at step {self.step + 1} (loss {train_loss},"
-                f" gradient {grad_norm}): training stopped before it spoilt the weights"
-            )
+        grad_norm = torch.nn.utils.clip_grad_norm_(model.parameters(), limit)
+        done = _Update(self.step + 1, loss, rate, grad_norm)
+        if self._device.type == "cpu":
+            self._require_finite(done)
         for optimizer in self._optimizers:
             optimizer.step()
         self.step += 1
-        self.train_loss = train_loss
+        self._untold.append(done)
         self.val_loss = self.val_loss_per_character = None
         self.whole_val_loss = self.whole_val_loss_per_character = None
-        return Stepped(self.step, train_loss, rate, grad_norm, time.perf_counter() - began)
+
+    def _gradients(self) -> Tensor:
+        """The gradients of a new batch, computed in pieces that add up; gives the batch's loss."""
+        inputs, targets = self._corpus.batch(self.config.batch_size, self._data_order)
+        total = torch.zeros((), device=self._device)
+        first = 0
+        for rows in self._pieces():
+            part = slice(first, first + rows)
+            first += rows
+            with self._autocast():
+                _, loss = self._forward(inputs[part], targets[part])
+            loss = loss * (rows / len(inputs))
+            torch.autograd.backward(loss)
+            total += loss.detach()
+        return total
+
+    def _pieces(self) -> list[int]:
+        """How many windows of a batch are computed at a time: parts of nearly one size."""
+        rows = self.config.batch_size
+        most = self.config.micro_batch_size or rows
+        if not self.config.micro_batch_size and self._device.type == "cpu":
+            most = max(1, CPU_TOKENS_AT_ONCE // self.model.config.block_size)
+        count = -(-rows // most)
+        return [rows // count + (i < rows % count) for i in range(count)]
+
+    def _autocast(self) -> torch.autocast:
+        enabled = self.config.precision == "bfloat16"
+        return torch.autocast(self._device.type, torch.bfloat16, enabled=enabled)
+
+    def _must_tell(self) -> bool:
+        config = self.config
+        return (
+            self._device.type == "cpu"
+            or self.step >= config.max_steps
+            or self.step % config.eval_interval == 0
+            or self.step % config.checkpoint_interval == 0
+            or time.perf_counter() - self._began >= TELL_EVERY
+        )
+
+    def _tell(self) -> Iterator[Event]:
+        """Tell what was done since the last call, after waiting for the device."""
+        untold, self._untold = self._untold, []
+        for done in untold:
+            self._require_finite(done)
+        seconds = (time.perf_counter() - self._began) / len(untold)
+        self.train_loss = float(untold[-1].loss)
+        for done in untold:
+            loss, grad_norm = float(done.loss), float(done.grad_norm)
+            yield Stepped(done.step, loss, done.learning_rate, grad_norm, seconds)
+
+    def _require_finite(self, done: _Update) -> None:
+        loss, grad_norm = float(done.loss), float(done.grad_norm)
+        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+            raise self._diverged(
+                f"the loss is no longer a number at step {done.step} (loss {loss},"
+                f" gradient {grad_norm}): training stopped before such weights were saved"
+            )
 
     def _evaluate_and_sample(self) -> Iterator[Event]:
-        yield from self._evaluate(self._config.eval_tokens)
+        config = self.config
+        yield from self._evaluate(config.eval_tokens)
         if self.val_loss is not None and self.val_loss < self.best_val_loss and self.step:
             self.best_val_loss, self.best_step = self.val_loss, self.step
             yield CheckpointDue(self.step, keep=False)
-        if self.step and self._config.sample_tokens:
+        if self.step and config.sample_tokens:
             yield from self.sample()
+        if config.patience and self.best_step is not None:
+            waited = (self.step - self.best_step) // config.eval_interval
+            self.out_of_patience = waited >= config.patience
 
     def _evaluate(self, max_tokens: int | None) -> Iterator[Event]:
-        corpus, batch_size = self._corpus, self._config.batch_size
+        corpus, batch_size = self._corpus, self.config.batch_size
         n_batches = corpus.n_val_batches(batch_size, max_tokens)
         total, tokens, characters = 0.0, 0, 0
         self.model.eval()
@@ -277,4 +421,4 @@ class Trainer:
             raise self._diverged(f"the validation loss is no longer a number at step {self.step}")
 
     def _diverged(self, what: str) -> Diverged:
-        return Diverged(f"{what}; try a lower --learning-rate than {self._config.learning_rate:g}")
+        return Diverged(f"{what}; try a lower --learning-rate than {self.config.learning_rate:g}")

@@ -264,7 +264,7 @@ class TestResume:
         second.model.load_state_dict(weights(first))
         second._data_order.seed()
         torch.manual_seed(99)
-        second._config = whole._config
+        second.config = whole.config
         second.restore(state)
         assert second.step == stopped_at
         rest = list(second.run())
