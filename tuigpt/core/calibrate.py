@@ -1,0 +1,145 @@
+"""How long a training takes on this machine: a few of its own steps, timed."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from statistics import median
+
+import torch
+
+from tuigpt.config import GPTConfig, TrainConfig
+from tuigpt.core.corpus import Corpus
+from tuigpt.core.model import GPT
+from tuigpt.core.optim import set_first_weights
+from tuigpt.core.text import Progress
+from tuigpt.core.tokenizer import Tokenizer
+from tuigpt.core.trainer import LONGEST_WHOLE_PASS, Stepped, Trainer
+from tuigpt.core.trainer import Progress as Part
+
+_MOST_SECONDS, _MOST_STEPS = 2.0, 20
+"""After these no further step is timed; one always is."""
+
+_EVALUATED_BATCHES = 3
+_SAMPLE_SECONDS = 1.0
+"""After it the rest of a sample is reckoned."""
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What the parts of a training take. Writing checkpoints is not counted.
+
+    Attributes:
+        step_seconds: of one update.
+        eval_seconds: of one evaluation while training; 0 without a validation part.
+        sample_seconds: of one sample; 0 if none is drawn.
+        whole_eval_seconds: of the last evaluation, over the whole validation part; 0 if the part
+            is too long for one.
+    """
+
+    step_seconds: float
+    eval_seconds: float
+    sample_seconds: float
+    whole_eval_seconds: float
+
+    def seconds(self, train_config: TrainConfig) -> float:
+        """What a whole run takes."""
+        return self._seconds(train_config.max_steps, train_config.eval_interval)
+
+    def steps_within(self, seconds: float, train_config: TrainConfig) -> int:
+        """The most steps whose run, with its evaluations and samples, ends in time; at least 1."""
+        fits, too_many = 1, max(2, int(seconds / self.step_seconds) + 2)
+        while too_many - fits > 1:
+            middle = (fits + too_many) // 2
+            if self._seconds(middle, train_config.eval_interval) <= seconds:
+                fits = middle
+            else:
+                too_many = middle
+        return fits
+
+    def _seconds(self, steps: int, eval_interval: int) -> float:
+        # `Trainer.run` evaluates before step 0 and every interval, and then at the end; it draws
+        # a sample with each of these but the first.
+        samples = -(-steps // eval_interval)
+        return (
+            steps * self.step_seconds
+            + (samples + 1) * self.eval_seconds
+            + samples * self.sample_seconds
+            + self.whole_eval_seconds
+        )
+
+
+def calibrate(
+    config: GPTConfig,
+    train_config: TrainConfig,
+    tokenizer: Tokenizer,
+    corpus: Corpus,
+    device: torch.device,
+    progress: Progress,
+) -> Calibration:
+    """Time the first steps of a training, some batches of an evaluation and a sample.
+
+    The model is a scratch copy, and torch's random state is left as it was. It takes about three
+    seconds, or as long as two steps.
+
+    Args:
+        config: with the tokenizer's `vocab_size`.
+
+    Raises:
+        Diverged: the training would fail within these steps.
+        RuntimeError: there is not enough memory.
+    """
+    what = "timing a few steps"
+    progress(what, 0, 1)
+    batch_tokens = train_config.batch_size * config.block_size
+    few = replace(
+        train_config,
+        max_steps=max(train_config.max_steps, _MOST_STEPS + 2),
+        eval_interval=_MOST_STEPS + 2,
+        eval_tokens=min(train_config.eval_tokens, _EVALUATED_BATCHES * batch_tokens),
+        checkpoint_interval=_MOST_STEPS + 2,
+    )
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(train_config.seed)
+        model = GPT(config)
+        set_first_weights(model, train_config)
+        trainer = Trainer(model.to(device), tokenizer, corpus, few)
+        batches: list[float] = []
+        steps: list[float] = []
+        now = began = time.perf_counter()
+        for event in trainer.run():
+            before, now = now, time.perf_counter()
+            progress(what, 0, 1)
+            match event:
+                case Part():
+                    batches.append(now - before)
+                case Stepped(step=1):  # the one that warms up
+                    began = now
+                case Stepped():
+                    steps.append(now - before)
+                    if now - began >= _MOST_SECONDS or len(steps) == _MOST_STEPS:
+                        break
+        sample_seconds = _sample_seconds(trainer, train_config, progress, what)
+    per_batch = median(batches[1:] or batches or [0.0])
+    size, n_val = train_config.batch_size, corpus.n_val
+    whole = corpus.n_val_batches(size) if n_val <= LONGEST_WHOLE_PASS else 0
+    return Calibration(
+        step_seconds=median(steps),
+        eval_seconds=per_batch * corpus.n_val_batches(size, train_config.eval_tokens),
+        sample_seconds=sample_seconds,
+        whole_eval_seconds=per_batch * whole,
+    )
+
+
+def _sample_seconds(trainer: Trainer, config: TrainConfig, progress: Progress, what: str) -> float:
+    if not config.sample_tokens:
+        return 0.0
+    began = time.perf_counter()
+    done = total = 1
+    for event in trainer.sample():
+        progress(what, 0, 1)
+        if isinstance(event, Part):
+            done, total = event.done, event.total
+        if time.perf_counter() - began >= _SAMPLE_SECONDS:
+            break
+    return (time.perf_counter() - began) * total / done
