@@ -98,6 +98,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_text(train)
     train.add_argument("--name", help="name of the run (default: from text and preset)")
     train.add_argument("--resume", metavar="RUN", help="go on with a run that was stopped")
+    train.add_argument(
+        "--from", dest="origin", metavar="CHECKPOINT",
+        help="begin with a checkpoint's weights instead of new ones",
+    )  # fmt: skip
     train.add_argument("--log-file", help=argparse.SUPPRESS)
     _add_settings(train)
 
@@ -290,6 +294,7 @@ def _run_train(options: argparse.Namespace) -> int:
         sources=options.text,
         name=options.name,
         resume=options.resume,
+        origin=options.origin,
         preset=options.preset,
         model_fields=given_fields(options, GPTConfig),
         train_fields=given_fields(options, TrainConfig),

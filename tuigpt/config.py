@@ -108,6 +108,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         min_lr_ratio=0.01,
         warmup_steps=20,
         weight_decay=0.0,
+        precision="auto",
     ),
     "workshop": {},
 }
@@ -194,7 +195,7 @@ class TrainConfig:
     seed: int = _option(1337, "decides the first weights, the order of the data and the samples")
     device: str = _option("auto", "auto, cpu, cuda, cuda:N or mps")
     precision: str = _option(
-        "auto", "float32, bfloat16 (autocast), or auto: what a short trial finds faster"
+        "float32", "float32, bfloat16 (autocast), or auto: what a short trial finds faster"
     )
     compile: bool = _option(False, "compile the model with torch.compile: slow start, quick steps")
     tokenizer: str = _option("char", "char, or bpe:N for N tokens learned from the text")

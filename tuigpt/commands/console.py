@@ -78,6 +78,10 @@ class Console:
                 if self._live:
                     self._progress(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
 
+    def note(self, message: str) -> None:
+        """Something worth knowing, besides the training's own events."""
+        self._print(message)
+
     def end(self, message: str) -> None:
         """The last words."""
         self._print(message)

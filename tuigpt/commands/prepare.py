@@ -81,6 +81,21 @@ def make_tokenizer(
     return learn_tokenizer(config.tokenizer, read.scan, n_train, progress)
 
 
+def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
+    """Refuse a text that a checkpoint's tokenizer cannot read.
+
+    Raises:
+        UserError: names the characters that it does not know.
+    """
+    _, unknown = tokenizer.split_unknown(read.scan.symbols)
+    if unknown:
+        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        raise UserError(
+            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
+            f" {shown}; train a new model on it, or leave them out"
+        )
+
+
 def make_corpus(
     read: ReadText,
     tokenizer: Tokenizer,

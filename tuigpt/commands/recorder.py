@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,7 +142,8 @@ class Recorder:
             "whole_val_loss": trainer.whole_val_loss,
             "whole_val_loss_per_character": trainer.whole_val_loss_per_character,
         }
-        facts = self.facts | losses | {"step": trainer.step, "created": utc_now()}
+        settings = {"train": asdict(trainer.config)}
+        facts = self.facts | settings | losses | {"step": trainer.step, "created": utc_now()}
         try:
             save_checkpoint(path, trainer.model, self._tokenizer, facts)
             write_atomic(self.folder / RESUME_FILE, save(trainer.state()))

@@ -4,63 +4,26 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from tuigpt.commands.console import Console
-from tuigpt.commands.prepare import (
-    corpus_facts,
-    make_corpus,
-    make_tokenizer,
-    read,
-    read_again,
-    rulers,
-)
-from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
+from tuigpt.commands.progress import end_cleanly_on_signals
 from tuigpt.commands.recorder import Recorder
-from tuigpt.config import (
-    DEFAULT_PRESET,
-    DEFAULT_RECIPE,
-    PRESETS,
-    ConfigError,
-    GPTConfig,
-    TrainConfig,
-    UserError,
-    train_defaults,
-)
-from tuigpt.core.checkpoint import load_checkpoint, versions
-from tuigpt.core.device import describe, memory_bytes, resolve_device
-from tuigpt.core.model import GPT
-from tuigpt.core.named import BUILT_IN
-from tuigpt.core.optim import set_first_weights
-from tuigpt.core.tokenizer import Tokenizer
-from tuigpt.core.trainer import Diverged, Trainer
-from tuigpt.files import folder_in_the_making, to_json
-from tuigpt.paths import cache_dir
-from tuigpt.runs.control import Requests, last_request
-from tuigpt.runs.status import RunStatus, status_of_this_process, utc_now, write_status
-from tuigpt.runs.store import (
-    CHECKPOINTS,
-    RESUME_FILE,
-    RUN_FILE,
-    TRAINER_LOG,
-    checkpoint_path,
-    find_run,
-    free_name,
-    new_run_folder,
-)
-from tuigpt.wording import file_size, short_count
+from tuigpt.commands.starting import Prepared, begin, go_on
+from tuigpt.config import ConfigError, UserError
+from tuigpt.core.team import Team
+from tuigpt.core.trainer import Diverged, Stepped, Trainer
+from tuigpt.runs.control import Request, Requests
+from tuigpt.runs.store import TRAINER_LOG, checkpoint_path
 
 FAILED = 1
 """Exit status of a training that began and could not go on."""
@@ -74,6 +37,7 @@ def run(
     sources: list[str],
     name: str | None,
     resume: str | None,
+    origin: str | None,
     preset: str | None,
     model_fields: dict[str, Any],
     train_fields: dict[str, Any],
@@ -85,6 +49,7 @@ def run(
         sources: the text: paths and names, joined in this order; none is the built-in.
         name: of the new run; None makes one from text and preset.
         resume: name of the run to go on with, instead of a new one.
+        origin: checkpoint whose weights the new run begins with.
         model_fields: fields of GPTConfig that override the preset's.
         train_fields: fields of TrainConfig that override the defaults.
         log_file: where our stdout goes already; it moves into the run folder.
@@ -93,170 +58,74 @@ def run(
         UserError: something asked for cannot work. Nothing is left behind then.
     """
     end_cleanly_on_signals()
-    if resume is not None:
-        if sources or name or preset or model_fields or train_fields:
-            raise UserError("--resume takes text and settings from the run: give nothing else")
-        folder, trainer, recorder = _resume(home, resume)
-    else:
-        folder, trainer, recorder = _begin(
-            home, sources or [BUILT_IN], name, preset or DEFAULT_PRESET, model_fields, train_fields
-        )
-    if log_file is not None:
-        with suppress(FileNotFoundError):  # whoever started us has changed their mind
-            os.replace(log_file, folder / TRAINER_LOG)
-    return _train(folder, trainer, recorder)
-
-
-def _begin(
-    home: Path,
-    sources: list[str],
-    name: str | None,
-    preset: str,
-    model_fields: dict[str, Any],
-    train_fields: dict[str, Any],
-) -> tuple[Path, Trainer, Recorder]:
-    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
-    train_config = TrainConfig(**{**train_defaults(recipe), **train_fields})
-    device = resolve_device(train_config.device)
-    shape = GPTConfig(**{**PRESETS[preset], **model_fields})  # refused before a long text is read
-    cache = cache_dir(home)
-    with ProgressLine(sys.stdout) as progress:
-        text = read(sources, train_config, cache, progress)
-        folder = new_run_folder(home, name or free_name(home, f"{text.text.name}-{preset}"))
-        tokenizer = make_tokenizer(text, train_config, shape.block_size, progress)
-        corpus = make_corpus(
-            text, tokenizer, train_config, shape.block_size, device, cache, progress
-        )
-    config = replace(shape, vocab_size=tokenizer.vocab_size)
-    torch.manual_seed(train_config.seed)
-    model = _build(config, train_config, device)
-    trainer = Trainer(model, tokenizer, corpus, train_config)
-
-    record = {
-        "format": 1,
-        "name": folder.name,
-        "created": utc_now(),
-        "preset": preset,
-        "model": asdict(config),
-        "train": asdict(train_config),
-        "tokenizer": {"type": train_config.tokenizer, "vocab_size": tokenizer.vocab_size},
-        "corpus": corpus_facts(text, corpus, train_config),
-        "baselines": rulers(text, train_config),
-        "versions": versions(),
-        "parent": None,
-    }
-    status = status_of_this_process(max_steps=train_config.max_steps, device=describe(device))
-    with _taken_name_is_the_users_error(folder), folder_in_the_making(folder) as draft:
-        (draft / RUN_FILE).write_text(to_json(record) + "\n", "utf-8")
-        (draft / CHECKPOINTS).mkdir()
-        write_status(draft, status)
-    return folder, trainer, _recorder(folder, trainer, tokenizer, record, status)
-
-
-def _build(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:
-    """A new model, if there is memory to train it."""
-    count = config.n_params
-    need = 16 * count  # weights, gradients and AdamW's two moments, in float32
-    have = memory_bytes(device)
+    if resume is not None and (sources or name or preset or origin):
+        raise UserError("--resume takes the text, the name and the size from the run: leave them")
+    team = Team.join()
+    if not team.leads:
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # the leader tells, also what is wrong
     try:
-        if need <= have:
-            model = GPT(config)
-            set_first_weights(model, train_config)
-            return model.to(device)
-    except (RuntimeError, MemoryError):
-        pass
-    raise UserError(
-        f"a model of {short_count(count)} parameters needs {file_size(need)} of memory and more:"
-        f" {device} has {file_size(have)}; try a smaller one"
-    )
+        if resume is not None:
+            prepared = go_on(home, team, resume, model_fields, train_fields)
+        else:
+            prepared = begin(home, team, sources, name, origin, preset, model_fields, train_fields)
+        if not team.leads:
+            return _follow(prepared.trainer)
+        if log_file is not None:
+            with suppress(FileNotFoundError):  # whoever started us has changed their mind
+                os.replace(log_file, prepared.folder / TRAINER_LOG)
+        return _train(prepared)
+    finally:
+        team.leave()
 
 
-def _resume(home: Path, name: str) -> tuple[Path, Trainer, Recorder]:
-    run = find_run(name, home)
-    if run.status.alive:
-        raise UserError(f"run {name!r} is {run.status.state} already (process {run.status.pid})")
-    try:
-        train_config = TrainConfig(**run.record["train"])
-    except (KeyError, TypeError, ConfigError):
-        raise UserError(
-            f"run {name!r} cannot be resumed: its {RUN_FILE} is not of this tuigpt's kind"
-        ) from None
-    device = resolve_device(train_config.device)
-    try:
-        state = load_file(run.folder / RESUME_FILE)
-        step = int(state["step"])
-    except (OSError, KeyError, SafetensorError):
-        raise UserError(
-            f"run {name!r} cannot be resumed: it has no readable {RESUME_FILE}"
-        ) from None
-    # At the last step the last evaluation may still be due.
-    if step >= train_config.max_steps and run.status.state == "finished":
-        raise UserError(f"run {name!r} is finished: {step:,} of {train_config.max_steps:,} steps")
-    model, tokenizer, _ = load_checkpoint(checkpoint_path(run.folder, step), device)
-    cache = cache_dir(home)
-    with ProgressLine(sys.stdout) as progress:
-        text = read_again(name, run.record["corpus"], cache, progress)
-        corpus = make_corpus(
-            text, tokenizer, train_config, model.config.block_size, device, cache, progress
-        )
-    trainer = Trainer(model, tokenizer, corpus, train_config)
-    trainer.restore(state)
-    status = status_of_this_process(
-        max_steps=train_config.max_steps,
-        device=describe(device),
-        answered=last_request(run.folder),
-    )
-    recorder = _recorder(run.folder, trainer, tokenizer, run.record, status)
-    recorder.note(f"resumed at step {step:,}")
-    return run.folder, trainer, recorder
+def _follow(trainer: Trainer) -> int:
+    for name in _POLITE_SIGNALS:  # they are for the leader, which ends us
+        signal.signal(name, signal.SIG_IGN)
+    trainer.follow()
+    return 0
 
 
-def _recorder(
-    folder: Path,
-    trainer: Trainer,
-    tokenizer: Tokenizer,
-    record: dict[str, Any],
-    status: RunStatus,
-) -> Recorder:
-    facts = {"run": folder.name, "corpus": record["corpus"], "train": record["train"]}
-    tokens_per_step = record["train"]["batch_size"] * record["model"]["block_size"]
-    return Recorder(folder, trainer, tokenizer, facts, status, tokens_per_step)
-
-
-@contextmanager
-def _taken_name_is_the_users_error(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileExistsError:
-        raise UserError(f"a run {folder.name!r} has been started meanwhile") from None
-    except OSError as error:
-        raise UserError(
-            f"cannot write {str(error.filename or folder)!r}: {error.strerror}"
-        ) from None
+_POLITE_SIGNALS = [
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+]
 
 
 class _Stop:
-    """Set by a signal or a request; asked after each event."""
+    """Set by a signal or a request; asked after each event.
+
+    Attributes:
+        asked: the training shall save and end.
+        discard: its run folder shall be deleted instead.
+    """
 
     def __init__(self) -> None:
         self.asked = False
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), self._on_signal)
+        self.discard = False
+        for name in _POLITE_SIGNALS:
+            signal.signal(name, self._on_signal)
 
     def _on_signal(self, number: int, frame: object) -> None:
         self.asked = True
 
 
-def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
+def _train(prepared: Prepared) -> int:
+    trainer, folder, record = prepared.trainer, prepared.folder, prepared.record
     stop = _Stop()
+    tokens_per_step = record["train"]["batch_size"] * record["model"]["block_size"]
+    facts = {"run": folder.name, "corpus": record["corpus"]}
+    recorder = Recorder(
+        folder, trainer, prepared.tokenizer, facts, prepared.status, tokens_per_step
+    )
     requests = Requests(folder, recorder.status.answered)
-    facts = recorder.facts
-    characters = facts["train"].get("tokenizer", "char") == "char"
-    symbols = None if characters else int(facts["corpus"]["symbols"])
+    characters = trainer.config.tokenizer == "char"
+    symbols = None if characters else int(record["corpus"]["symbols"])
     console = Console(sys.stdout, folder.name, trainer.model.config, symbols)
     console.begin(recorder.status)
+    for note in prepared.notes:
+        _note(note, recorder, console)
     try:
+        if trainer.config.compile:
+            _compile(trainer, recorder, console)
         for event in trainer.run():
             if recorder.folder_is_gone():
                 recorder.abandon()
@@ -264,10 +133,13 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
                 return FAILED
             recorder.record(event)
             console.show(event, recorder.status)
+            if isinstance(event, Stepped) and event.step < trainer.step:
+                continue  # updates that are told together
             _carry_out(requests, stop, trainer, recorder, console)
             stop.asked |= console.unread
             if stop.asked:
                 break
+        trainer.end()
     except Diverged as error:
         recorder.close("failed", str(error))
         console.end(str(error))
@@ -275,20 +147,48 @@ def _train(folder: Path, trainer: Trainer, recorder: Recorder) -> int:
     except Exception as error:
         with suppress(OSError), open(folder / TRAINER_LOG, "a", encoding="utf-8") as log:
             traceback.print_exc(file=log)
-        message = _why(error, trainer.step)
+        message = _why(error, trainer)
         recorder.close("failed", message)
         console.end(f"{message}\ndetails: {folder / TRAINER_LOG}")
         return FAILED
+    if stop.discard:
+        recorder.abandon()
+        shutil.rmtree(folder, ignore_errors=True)
+        console.end(f"discarded {folder.name}: its folder is deleted")
+        return 0
     return _end(trainer, recorder, console)
 
 
-def _why(error: Exception, step: int) -> str:
+def _note(message: str, recorder: Recorder, console: Console) -> None:
+    recorder.note(message)
+    console.note(message)
+
+
+def _compile(trainer: Trainer, recorder: Recorder, console: Console) -> None:
+    _note("compiling the model: this can take minutes …", recorder, console)
+    try:
+        trainer.compile()
+    except RuntimeError as error:
+        _note(f"torch.compile does not work here, training without: {error}", recorder, console)
+    else:
+        _note("the model is compiled", recorder, console)
+
+
+def _why(error: Exception, trainer: Trainer) -> str:
     """What went wrong, in one line."""
+    step = trainer.step
     reason = (str(error).splitlines() or [""])[0]
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in reason:
+        shape = trainer.model.config
         return (
-            f"out of memory at step {step:,}: try a smaller --batch-size or --block-size,"
-            " or a smaller model"
+            f"out of memory at step {step:,} with --batch-size {trainer.config.batch_size},"
+            f" --block-size {shape.block_size} and --n-embd {shape.n_embd}: try a smaller one, or"
+            " --micro-batch-size 1 for the same steps in less memory"
+        )
+    if "Connection closed by peer" in reason or "Connection reset" in reason:
+        return (
+            f"another process of this training ended at step {step:,}: go on with"
+            f" tuigpt train --resume"
         )
     return f"{type(error).__name__} at step {step:,}: {reason}"
 
@@ -298,27 +198,47 @@ def _carry_out(
 ) -> None:
     paused = False
     while True:
-        for action in requests.new():
-            match action:
-                case "stop":
+        for wanted in requests.new():
+            match wanted:
+                case Request("stop"):
                     stop.asked = True
-                case "pause":
+                case Request("discard"):
+                    stop.asked = stop.discard = True
+                case Request("pause"):
                     paused = True
-                case "resume":
+                case Request("resume"):
                     paused = False
-                case "checkpoint":
+                case Request("checkpoint"):
                     recorder.save(keep=True)
-                case "sample":
+                case Request("sample"):
                     for event in trainer.sample():
                         recorder.record(event)
                         console.show(event, recorder.status)
                         if stop.asked:
                             break
+                case Request(setting, value):
+                    _change(setting, value, trainer, recorder, console)
             recorder.answered(requests.answered)
         if stop.asked or not paused or recorder.folder_is_gone():
             return
         recorder.pause()
         time.sleep(PAUSE_POLL)
+
+
+def _change(
+    setting: str, value: float | None, trainer: Trainer, recorder: Recorder, console: Console
+) -> None:
+    before = {
+        "learning_rate": trainer.config.learning_rate,
+        "dropout": trainer.model.config.dropout,
+    }[setting]
+    try:
+        trainer.change(**{setting: value})  # type: ignore[arg-type]
+    except ConfigError as error:
+        _note(f"not changed: {error}", recorder, console)
+    else:
+        name = setting.replace("_", " ")
+        _note(f"{name} changed from {before:g} to {value:g}", recorder, console)
 
 
 def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:
@@ -328,9 +248,12 @@ def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:
         recorder.close("failed", message)
         console.end(message)
         return FAILED
-    if trainer.step >= recorder.status.max_steps:
-        recorder.close("finished", "")
-        console.end(_where(recorder.folder, trainer, "finished"))
+    if trainer.finished:
+        early = ""
+        if trainer.out_of_patience:
+            early = f"no better val loss since step {trainer.best_step:,}"
+        recorder.close("finished", early)
+        console.end(_where(recorder.folder, trainer, "finished") + (early and f"\n{early}"))
     else:
         recorder.close("stopped", f"stopped at step {trainer.step:,}")
         console.end(

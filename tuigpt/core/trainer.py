@@ -10,16 +10,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from tuigpt.config import SampleConfig, TrainConfig, UserError
 from tuigpt.core.corpus import Corpus
 from tuigpt.core.decode import generate, read_prompt
 from tuigpt.core.model import GPT
 from tuigpt.core.optim import build_optimizers, learning_rate
+from tuigpt.core.team import Order, Team
 from tuigpt.core.tokenizer import Tokenizer
 
 LONGEST_WHOLE_PASS = 4_000_000
@@ -137,8 +140,22 @@ class Trainer:
     """
 
     def __init__(
-        self, model: GPT, tokenizer: Tokenizer, corpus: Corpus, config: TrainConfig
+        self,
+        model: GPT,
+        tokenizer: Tokenizer,
+        corpus: Corpus,
+        config: TrainConfig,
+        team: Team | None = None,
     ) -> None:
+        """
+        Args:
+            team: the processes among which each batch is shared out; None is this one alone.
+
+        Raises:
+            ConfigError: the batch cannot be shared evenly.
+        """
+        self._team = team or Team()
+        self._team.require_even(config.batch_size)
         self.model = model
         self.config = config
         self.step = 0
@@ -154,7 +171,8 @@ class Trainer:
         self._corpus = corpus
         self._optimizers = build_optimizers(model, config)
         self._data_order = torch.Generator().manual_seed(config.seed)
-        self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = model
+        self._together = self._team.together(model)
+        self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self._together
         self._device = model.lm_head.weight.device
         self._untold: list[_Update] = []
         self._began = 0.0
@@ -180,6 +198,9 @@ class Trainer:
                     break
             if self.step and self.step % self.config.checkpoint_interval == 0:
                 yield CheckpointDue(self.step, keep=True)
+            config = self.config
+            dropout = self.model.config.dropout
+            self._team.give(Order(True, config.learning_rate, dropout, config.max_steps))
             self._update()
             if self._must_tell():
                 yield from self._tell()
@@ -190,6 +211,22 @@ class Trainer:
         if self._corpus.n_val <= LONGEST_WHOLE_PASS:
             yield from self._evaluate(max_tokens=None)
         yield CheckpointDue(self.step, keep=True)
+
+    def follow(self) -> None:
+        """Do a team's updates with its leader, until the leader ends."""
+        while (order := self._team.receive()).goes_on:
+            self.change(
+                learning_rate=order.learning_rate,
+                dropout=order.dropout,
+                max_steps=order.max_steps,
+            )
+            self._update()
+            self._untold.clear()
+
+    def end(self) -> None:
+        """Let those who follow go; no update can be done after this."""
+        if self._team.leads:
+            self._team.give(Order(False))
 
     def sample(self) -> Iterator[Event]:
         """Let the model write from the sample prompt. Disturbs no other random stream."""
@@ -241,7 +278,7 @@ class Trainer:
         Raises:
             RuntimeError: it does not work on this machine; the trainer is as it was.
         """
-        compiled = torch.compile(self.model)
+        compiled = torch.compile(self._together)
         shape = self._pieces()[0], self.model.config.block_size
         tokens = torch.zeros(shape, dtype=torch.int64, device=self._device)
         try:
@@ -329,22 +366,31 @@ class Trainer:
 
     def _gradients(self) -> Tensor:
         """The gradients of a new batch, computed in pieces that add up; gives the batch's loss."""
-        inputs, targets = self._corpus.batch(self.config.batch_size, self._data_order)
+        batch = self._corpus.batch(self.config.batch_size, self._data_order)
+        inputs, targets = (self._team.share(rows) for rows in batch)
         total = torch.zeros((), device=self._device)
         first = 0
         for rows in self._pieces():
             part = slice(first, first + rows)
             first += rows
-            with self._autocast():
-                _, loss = self._forward(inputs[part], targets[part])
-            loss = loss * (rows / len(inputs))
-            torch.autograd.backward(loss)
+            with self._apart(until=first == len(inputs)):
+                with self._autocast():
+                    _, loss = self._forward(inputs[part], targets[part])
+                loss = loss * (rows / len(inputs))
+                torch.autograd.backward(loss)
             total += loss.detach()
-        return total
+        return self._team.mean(total)
+
+    def _apart(self, until: bool) -> AbstractContextManager[None]:
+        """Keep the gradients of this process to itself, until the last piece of a batch."""
+        if until or not isinstance(self._together, DistributedDataParallel):
+            return nullcontext()
+        together: AbstractContextManager[None] = self._together.no_sync()
+        return together
 
     def _pieces(self) -> list[int]:
-        """How many windows of a batch are computed at a time: parts of nearly one size."""
-        rows = self.config.batch_size
+        """How many windows of its batch a process computes at a time: parts of nearly one size."""
+        rows = self.config.batch_size // self._team.size
         most = self.config.micro_batch_size or rows
         if not self.config.micro_batch_size and self._device.type == "cpu":
             most = max(1, CPU_TOKENS_AT_ONCE // self.model.config.block_size)

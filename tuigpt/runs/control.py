@@ -6,7 +6,9 @@ into its status as `answered`; so none is lost when two come within one step.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +17,27 @@ from tuigpt.runs.status import read_status
 
 CONTROL_FILE = "control.json"
 
-ACTIONS = frozenset({"stop", "pause", "resume", "checkpoint", "sample"})
+ACTIONS = frozenset({"stop", "pause", "resume", "checkpoint", "sample", "discard"})
+"""What can be asked for without a value."""
+
+CHANGES = frozenset({"learning_rate", "dropout"})
+"""The settings that can be changed while a training runs."""
 
 
-def request(folder: Path, action: str) -> int:
+@dataclass(frozen=True)
+class Request:
+    """One thing asked of a trainer: an action, or a new `value` for the setting it names."""
+
+    action: str
+    value: float | None = None
+
+
+def request(folder: Path, action: str, value: float | None = None) -> int:
     """Ask the trainer of a run for something.
 
     Args:
-        action: stop (and save), pause, resume, checkpoint or sample.
+        action: stop (and save), pause, resume, checkpoint, sample, discard (stop, and delete the
+            run), or with a value learning_rate or dropout.
 
     Returns:
         the request's number, which the trainer answers with.
@@ -30,15 +45,14 @@ def request(folder: Path, action: str) -> int:
     Raises:
         OSError: the request could not be written.
     """
-    if action not in ACTIONS:
+    if action not in (ACTIONS if value is None else CHANGES):
         raise ValueError(f"unknown action {action!r}")
     answered = read_status(folder).answered
     pending = _read(folder)
     number: int = max([answered, *(r["number"] for r in pending)]) + 1
     pending = [r for r in pending if r["number"] > answered]
-    write_json(
-        folder / CONTROL_FILE, {"requests": [*pending, {"number": number, "action": action}]}
-    )
+    wanted = {"number": number, "action": action} | ({} if value is None else {"value": value})
+    write_json(folder / CONTROL_FILE, {"requests": [*pending, wanted]})
     return number
 
 
@@ -65,8 +79,8 @@ class Requests:
         self._seen: tuple[int, int] | None = None
         self.answered = answered
 
-    def new(self) -> Iterator[str]:
-        """Actions asked for since the last call."""
+    def new(self) -> Iterator[Request]:
+        """What was asked for since the last call."""
         try:
             stat = (self._folder / CONTROL_FILE).stat()
         except OSError:
@@ -78,12 +92,19 @@ class Requests:
         for entry in _read(self._folder):
             if entry["number"] > self.answered:
                 self.answered = entry["number"]
-                yield entry["action"]
+                yield Request(entry["action"], entry.get("value"))
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:
     try:
         entries = read_json(folder / CONTROL_FILE)["requests"]
-        return [e for e in entries if isinstance(e["number"], int) and e["action"] in ACTIONS]
+        return [e for e in entries if isinstance(e["number"], int) and _is_sound(e)]
     except (OSError, ValueError, KeyError, TypeError):
         return []
+
+
+def _is_sound(entry: dict[str, Any]) -> bool:
+    value = entry.get("value")
+    if value is None:
+        return entry["action"] in ACTIONS
+    return entry["action"] in CHANGES and isinstance(value, int | float) and math.isfinite(value)

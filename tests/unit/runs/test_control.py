@@ -7,19 +7,23 @@ from pathlib import Path
 import pytest
 
 from tuigpt.files import read_json
-from tuigpt.runs.control import ACTIONS, CONTROL_FILE, Requests, last_request, request
+from tuigpt.runs.control import ACTIONS, CONTROL_FILE, Request, Requests, last_request, request
 from tuigpt.runs.status import RunStatus, write_status
+
+
+def asked(requests: Requests) -> list[str]:
+    return [wanted.action for wanted in requests.new()]
 
 
 def test_each_request_is_handed_out_once_and_in_order(tmp_path: Path) -> None:
     requests = Requests(tmp_path, 0)
     assert list(requests.new()) == []
     assert [request(tmp_path, a) for a in ("sample", "pause", "resume", "sample")] == [1, 2, 3, 4]
-    assert list(requests.new()) == ["sample", "pause", "resume", "sample"]
+    assert asked(requests) == ["sample", "pause", "resume", "sample"]
     assert requests.answered == 4
     assert list(requests.new()) == []
     request(tmp_path, "stop")
-    assert list(requests.new()) == ["stop"]
+    assert asked(requests) == ["stop"]
 
 
 def test_answered_follows_each_that_is_taken(tmp_path: Path) -> None:
@@ -27,7 +31,7 @@ def test_answered_follows_each_that_is_taken(tmp_path: Path) -> None:
     requests = Requests(tmp_path, 0)
     request(tmp_path, "sample")
     request(tmp_path, "checkpoint")
-    assert [(action, requests.answered) for action in requests.new()] == [
+    assert [(wanted.action, requests.answered) for wanted in requests.new()] == [
         ("sample", 1), ("checkpoint", 2),
     ]  # fmt: skip
 
@@ -36,11 +40,11 @@ def test_one_that_comes_while_another_is_carried_out_is_not_lost(tmp_path: Path)
     requests = Requests(tmp_path, 0)
     request(tmp_path, "sample")
     taken = []
-    for action in requests.new():
-        taken.append(action)
+    for wanted in requests.new():
+        taken.append(wanted.action)
         if len(taken) == 1:
             request(tmp_path, "stop")
-    taken += requests.new()
+    taken += asked(requests)
     assert taken == ["sample", "stop"]
 
 
@@ -62,13 +66,22 @@ def test_requests_from_before_are_not_for_a_new_trainer(tmp_path: Path) -> None:
     requests = Requests(tmp_path, last_request(tmp_path))
     assert list(requests.new()) == []
     request(tmp_path, "sample")
-    assert list(requests.new()) == ["sample"]
+    assert asked(requests) == ["sample"]
 
 
 def test_one_made_while_a_trainer_starts_is_for_it(tmp_path: Path) -> None:
     before = last_request(tmp_path)  # then the status says that there is a trainer,
     request(tmp_path, "stop")  # somebody stops it,
-    assert list(Requests(tmp_path, before).new()) == ["stop"]  # and it comes to look
+    assert asked(Requests(tmp_path, before)) == ["stop"]  # and it comes to look
+
+
+def test_a_change_carries_its_value(tmp_path: Path) -> None:
+    requests = Requests(tmp_path, 0)
+    request(tmp_path, "learning_rate", 0.01)
+    request(tmp_path, "dropout", 0)
+    assert list(requests.new()) == [Request("learning_rate", 0.01), Request("dropout", 0)]
+    with pytest.raises(ValueError, match="unknown action 'stop'"):
+        request(tmp_path, "stop", 1.0)
 
 
 def test_an_unknown_action_is_a_mistake_of_the_program(tmp_path: Path) -> None:
@@ -81,14 +94,17 @@ def test_an_unknown_action_is_a_mistake_of_the_program(tmp_path: Path) -> None:
     "content",
     ["", "{", "[]", "{}", '{"requests": 5}', '{"requests": [{}]}', '{"requests": [5]}',
      '{"requests": [{"number": "1", "action": "stop"}]}',
-     '{"requests": [{"number": 1, "action": "rm -rf"}]}'],
+     '{"requests": [{"number": 1, "action": "rm -rf"}]}',
+     '{"requests": [{"number": 1, "action": "dropout"}]}',
+     '{"requests": [{"number": 1, "action": "dropout", "value": "0.1"}]}',
+     '{"requests": [{"number": 1, "action": "stop", "value": 1}]}'],
 )  # fmt: skip
 def test_a_broken_file_asks_for_nothing_and_is_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / CONTROL_FILE).write_text(content)
     requests = Requests(tmp_path, last_request(tmp_path))
     assert list(requests.new()) == []
     request(tmp_path, "sample")
-    assert list(requests.new()) == ["sample"]
+    assert asked(requests) == ["sample"]
 
 
 def test_an_unchanged_file_is_not_read_again(
