@@ -63,7 +63,9 @@ def _run(given: Sequence[str]) -> int:
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     flags_end = given.index("--") if "--" in given else len(given)
     flags = [_with_hyphens(argument) for argument in given[:flags_end]]
-    options = _parser().parse_args([*flags, *given[flags_end:]])
+    arguments = [*flags, *given[flags_end:]]
+    options = _parser().parse_args(arguments)
+    options.arguments = arguments
     try:
         return int(options.run(options))
     except UserError as error:
@@ -101,6 +103,10 @@ def _parser() -> argparse.ArgumentParser:
     train.add_argument(
         "--from", dest="origin", metavar="CHECKPOINT",
         help="begin with a checkpoint's weights instead of new ones",
+    )  # fmt: skip
+    train.add_argument(
+        "--nproc", default="1", metavar="N",
+        help="share each batch among N processes of this machine, such as one for each GPU",
     )  # fmt: skip
     train.add_argument("--log-file", help=argparse.SUPPRESS)
     _add_settings(train)
@@ -193,6 +199,16 @@ def _parser() -> argparse.ArgumentParser:
     stop = commands.add_parser("stop", parents=[home], help="ask a run to save and stop")
     stop.set_defaults(run=_run_stop)
     stop.add_argument("name", metavar="RUN")
+
+    ask = commands.add_parser("ask", parents=[home], help="ask something else of a run at work")
+    ask.set_defaults(run=_run_ask)
+    ask.add_argument("name", metavar="RUN")
+    ask.add_argument(
+        "action", metavar="ACTION",
+        help="pause, resume, sample, checkpoint, stop, discard (stop, and delete the run), or"
+        " learning-rate or dropout with the new VALUE",
+    )  # fmt: skip
+    ask.add_argument("value", nargs="?", metavar="VALUE")
     return parser
 
 
@@ -287,6 +303,13 @@ def _run_app(options: argparse.Namespace) -> int:
 def _run_train(options: argparse.Namespace) -> int:
     # Threads that spin while they wait take the cores from whoever works beside a training.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    nproc = _count("nproc", options.nproc, 1)
+    train_fields = given_fields(options, TrainConfig)
+    if nproc > 1 and "RANK" not in os.environ:
+        from tuigpt.commands.together import run as run_together
+
+        return run_together(nproc, str(train_fields.get("device", "auto")), options.arguments)
+
     from tuigpt.commands.train import run
 
     return run(
@@ -297,7 +320,7 @@ def _run_train(options: argparse.Namespace) -> int:
         origin=options.origin,
         preset=options.preset,
         model_fields=given_fields(options, GPTConfig),
-        train_fields=given_fields(options, TrainConfig),
+        train_fields=train_fields,
         log_file=options.log_file,
     )
 
@@ -394,6 +417,12 @@ def _run_list(options: argparse.Namespace) -> int:
 
 
 def _run_stop(options: argparse.Namespace) -> int:
-    from tuigpt.commands.stop import run
+    from tuigpt.commands.ask import run
 
-    return run(home_dir(options.home), options.name)
+    return run(home_dir(options.home), options.name, "stop")
+
+
+def _run_ask(options: argparse.Namespace) -> int:
+    from tuigpt.commands.ask import run
+
+    return run(home_dir(options.home), options.name, options.action, options.value)

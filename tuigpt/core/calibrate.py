@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, replace
 from statistics import median
@@ -94,10 +95,10 @@ def calibrate(
     batch_tokens = train_config.batch_size * config.block_size
     few = replace(
         train_config,
-        max_steps=max(train_config.max_steps, _MOST_STEPS + 2),
-        eval_interval=_MOST_STEPS + 2,
+        max_steps=sys.maxsize,
+        eval_interval=sys.maxsize,
         eval_tokens=min(train_config.eval_tokens, _EVALUATED_BATCHES * batch_tokens),
-        checkpoint_interval=_MOST_STEPS + 2,
+        checkpoint_interval=sys.maxsize,
     )
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(train_config.seed)
@@ -107,17 +108,20 @@ def calibrate(
         batches: list[float] = []
         steps: list[float] = []
         now = began = time.perf_counter()
+        warm = False
         for event in trainer.run():
             before, now = now, time.perf_counter()
             progress(what, 0, 1)
             match event:
                 case Part():
                     batches.append(now - before)
-                case Stepped(step=1):  # the one that warms up
+                case Stepped() if not warm:
+                    warm = event.step == trainer.step  # the last of those told together
                     began = now
                 case Stepped():
-                    steps.append(now - before)
-                    if now - began >= _MOST_SECONDS or len(steps) == _MOST_STEPS:
+                    steps.append(event.seconds)
+                    told = event.step == trainer.step
+                    if told and (now - began >= _MOST_SECONDS or len(steps) >= _MOST_STEPS):
                         break
         sample_seconds = _sample_seconds(trainer, train_config, progress, what)
     per_batch = median(batches[1:] or batches or [0.0])

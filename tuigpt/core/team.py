@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,10 +21,16 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tuigpt.config import ConfigError
 from tuigpt.core.model import GPT
+from tuigpt.files import write_atomic
 
 PATIENCE = timedelta(days=30)
 """How long a process waits for the others. A paused training keeps them waiting; that one of them
 was killed is seen at once, by its closed connection."""
+
+
+LEADER_FILE = "TUIGPT_LEADER_FILE"
+"""Environment variable with the path of a file in which the leader writes its process number, for
+whoever started the processes and has a signal to pass on."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,8 @@ class Team:
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, timeout=PATIENCE)
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+        if dist.get_rank() == 0 and LEADER_FILE in os.environ:
+            write_atomic(Path(os.environ[LEADER_FILE]), str(os.getpid()).encode())
         return cls(dist.get_rank(), dist.get_world_size(), local_rank)
 
     def leave(self) -> None:

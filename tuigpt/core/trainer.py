@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -251,6 +252,7 @@ class Trainer:
         learning_rate: float | None = None,
         dropout: float | None = None,
         max_steps: int | None = None,
+        patience: int | None = None,
     ) -> None:
         """Change settings of a training under way; the schedule keeps its shape.
 
@@ -261,10 +263,9 @@ class Trainer:
         Raises:
             ConfigError: a value with which no training can work.
         """
-        if learning_rate is not None:
-            self.config = replace(self.config, learning_rate=learning_rate)
-        if max_steps is not None:
-            self.config = replace(self.config, max_steps=max_steps)
+        given = dict(learning_rate=learning_rate, max_steps=max_steps, patience=patience)
+        changes: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
+        self.config = replace(self.config, **changes)
         if dropout is not None:
             self.model.set_dropout(dropout)
 
@@ -305,7 +306,8 @@ class Trainer:
             tensors["random.cuda"] = torch.cuda.get_rng_state()
         best = [self.best_val_loss, -1 if self.best_step is None else self.best_step]
         tensors["best"] = torch.tensor(best, dtype=torch.float64)
-        changeable = [self.config.learning_rate, self.model.config.dropout, self.config.max_steps]
+        config, dropout = self.config, self.model.config.dropout
+        changeable = [config.learning_rate, dropout, config.max_steps, config.patience]
         tensors["changeable"] = torch.tensor(changeable, dtype=torch.float64)
         tensors["step"] = torch.tensor(self.step)
         return tensors
@@ -337,8 +339,10 @@ class Trainer:
         self.best_val_loss = best_val_loss
         self.best_step = None if best_step < 0 else int(best_step)
         self.step = int(tensors["step"])
-        rate, dropout, max_steps = tensors["changeable"].tolist()
-        self.change(learning_rate=rate, dropout=dropout, max_steps=int(max_steps))
+        rate, dropout, max_steps, patience = tensors["changeable"].tolist()
+        self.change(
+            learning_rate=rate, dropout=dropout, max_steps=int(max_steps), patience=int(patience)
+        )
 
     def _update(self) -> None:
         """Do one update; it is told later, by `_tell`."""

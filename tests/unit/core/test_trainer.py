@@ -11,7 +11,7 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 
-from tuigpt.config import GPTConfig, TrainConfig
+from tuigpt.config import ConfigError, GPTConfig, TrainConfig
 from tuigpt.core.corpus import Corpus
 from tuigpt.core.model import GPT
 from tuigpt.core.optim import learning_rate
@@ -311,6 +311,134 @@ class TestResume:
         del state["random.data_order"]
         with pytest.raises(KeyError):
             new_trainer().restore(state)
+
+
+class TestChanges:
+    def test_a_new_rate_scales_the_rest_of_the_schedule(self) -> None:
+        trainer = new_trainer()
+        until_step(trainer, 10)
+        trainer.change(learning_rate=5e-3)
+        rates = [e.learning_rate for e in trainer.run() if isinstance(e, Stepped)]
+        unchanged = TrainConfig(**SETTINGS)
+        assert rates == pytest.approx([learning_rate(s, unchanged) / 2 for s in range(10, 20)])
+
+    def test_dropout_changes_the_losses_and_the_checkpoints_header(self) -> None:
+        plain, dropping = new_trainer(), new_trainer()
+        until_step(plain, 3), until_step(dropping, 3)
+        dropping.change(dropout=0.5)
+        assert dropping.model.config.dropout == 0.5
+        assert losses(plain.run())[1] != losses(dropping.run())[1]
+
+    @pytest.mark.parametrize("change", [{"learning_rate": 0.0}, {"dropout": 1.0}, {"patience": -1}])
+    def test_what_cannot_work_is_refused_and_nothing_changes(self, change: dict[str, Any]) -> None:
+        trainer = new_trainer()
+        with pytest.raises(ConfigError):
+            trainer.change(**change)
+        assert trainer.config == new_trainer().config and trainer.model.config.dropout == 0
+
+    def test_a_resumed_training_keeps_them(self) -> None:
+        whole = new_trainer(0.1)
+        until_step(whole, 6)
+        whole.change(learning_rate=3e-3, dropout=0.3, max_steps=25, patience=9)
+        until_step(whole, 9)
+        held = weights(whole)
+        state = {name: tensor.clone() for name, tensor in whole.state().items()}
+        expected = losses(whole.run())
+        resumed = new_trainer(0.1)
+        resumed.model.load_state_dict(held)
+        resumed.restore(state)
+        assert resumed.config == whole.config and resumed.model.config == whole.model.config
+        assert losses(resumed.run()) == expected
+        assert resumed.step == 25 and same(weights(resumed), weights(whole))
+
+
+class TestPatience:
+    def test_it_ends_when_the_val_loss_stays_above_its_best(self) -> None:
+        # So high a rate that nothing gets better after the first evaluations.
+        trainer = new_trainer(learning_rate=0.9, max_steps=500, patience=3, recipe="fast")
+        events = [in_short(event) for event in trainer.run()]
+        assert trainer.out_of_patience and trainer.finished
+        assert trainer.best_step is not None and trainer.step == trainer.best_step + 3 * 5
+        last = trainer.step
+        assert events.count(f"eval {last}") == 1, "measured twice"
+        tail = [e for e in events if e.startswith(("keep", "whole"))][-3:]
+        assert tail == [f"keep {last}", f"whole eval {last}", f"keep {last}"]
+
+    def test_a_training_that_gets_better_goes_on(self) -> None:
+        trainer = new_trainer(patience=2)
+        assert [e.step for e in trainer.run() if isinstance(e, Stepped)][-1] == 20
+        assert not trainer.out_of_patience
+
+    def test_resumed_where_it_ended_it_has_nothing_left_to_do(self) -> None:
+        trainer = new_trainer(learning_rate=0.9, max_steps=500, patience=3, recipe="fast")
+        list(trainer.run())
+        again = new_trainer(learning_rate=0.9, max_steps=500, patience=3, recipe="fast")
+        again.model.load_state_dict(weights(trainer))
+        again.restore({name: tensor.clone() for name, tensor in trainer.state().items()})
+        assert losses(again.run()) == [] and again.out_of_patience
+
+
+class TestInPieces:
+    @pytest.mark.parametrize("micro_batch_size", [1, 2, 3, 4, 100])
+    def test_the_updates_are_those_of_the_whole_batch(self, micro_batch_size: int) -> None:
+        whole, pieces = new_trainer(), new_trainer(micro_batch_size=micro_batch_size)
+        assert losses(pieces.run()) == [
+            (step, pytest.approx(loss, abs=1e-5)) for step, loss in losses(whole.run())
+        ]
+
+    def test_a_large_batch_is_computed_in_pieces_on_a_cpu(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen = []
+        forward = GPT.forward
+
+        def spy(self: GPT, idx: Tensor, targets: Tensor | None = None) -> Any:
+            if self.training:
+                seen.append(tuple(idx.shape))
+            return forward(self, idx, targets)
+
+        monkeypatch.setattr(GPT, "forward", spy)
+        until_step(new_trainer(batch_size=1100), 1)
+        assert seen == [(367, 8), (367, 8), (366, 8)]
+
+
+class TestPrecision:
+    def test_bfloat16_computes_otherwise_and_keeps_float32_weights(self) -> None:
+        exact, half = new_trainer(), new_trainer(precision="bfloat16")
+        pairs = list(zip(losses(exact.run()), losses(half.run()), strict=True))
+        assert any(one != other for (_, one), (_, other) in pairs)
+        assert all(other == pytest.approx(one, abs=0.1) for (_, one), (_, other) in pairs)
+        assert {tensor.dtype for tensor in weights(half).values()} == {torch.float32}
+
+
+class TestCompile:
+    def test_a_compiled_training_computes_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        compile_ = torch.compile
+        # The real compiler without its code generator, which takes minutes.
+        monkeypatch.setattr(torch, "compile", lambda model: compile_(model, backend="aot_eager"))
+        plain, compiled = new_trainer(), new_trainer()
+        compiled.compile()
+        assert losses(compiled.run()) == [
+            (step, pytest.approx(loss, abs=1e-4)) for step, loss in losses(plain.run())
+        ]
+
+    def test_where_it_does_not_work_the_trainer_is_as_it_was(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def broken(model: nn.Module) -> Any:
+            def call(*tensors: Tensor) -> Any:
+                torch.rand(1)
+                raise OSError("no C++ compiler\nmore about it")
+
+            return call
+
+        monkeypatch.setattr(torch, "compile", broken)
+        plain, trainer = new_trainer(0.1), new_trainer(0.1)
+        expected = losses(plain.run())
+        trainer = new_trainer(0.1)
+        with pytest.raises(RuntimeError, match=r"^no C\+\+ compiler$"):
+            trainer.compile()
+        assert losses(trainer.run()) == expected
 
 
 class TestDiverging:
