@@ -72,6 +72,7 @@ class Recorder:
             status, pid=os.getpid(), host=socket.gethostname(), start=utc_now(), step=trainer.step
         )
         self._trainer = trainer
+        self._take_settings()
         self._tokenizer = tokenizer
         self.facts = facts
         self._tokens_per_step = tokens_per_step
@@ -168,6 +169,18 @@ class Recorder:
             return self.folder.stat().st_ino != self._folder_id
         except OSError:
             return True
+
+    def _take_settings(self) -> None:
+        config = self._trainer.config
+        self.status = replace(
+            self.status, max_steps=config.max_steps, learning_rate=config.learning_rate,
+            dropout=self._trainer.model.config.dropout,
+        )  # fmt: skip
+
+    def changed(self, message: str) -> None:
+        """Log that settings of the trainer were changed, and tell what they are now."""
+        self._take_settings()
+        self.note(message)
 
     def note(self, message: str) -> None:
         """Log an event in words and show it in the status."""

@@ -237,8 +237,9 @@ def _change(
     except ConfigError as error:
         _note(f"not changed: {error}", recorder, console)
     else:
-        name = setting.replace("_", " ")
-        _note(f"{name} changed from {before:g} to {value:g}", recorder, console)
+        message = f"{setting.replace('_', ' ')} changed from {before:g} to {value:g}"
+        recorder.changed(message)
+        console.note(message)
 
 
 def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:

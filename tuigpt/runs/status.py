@@ -36,6 +36,7 @@ class RunStatus:
         message: one line for people, such as why the run failed.
         answered: number of the newest request in `control.json` that was carried out.
         progress: share done of the evaluation or sample under way, from 0 to 1.
+        learning_rate: the highest of the schedule.
         train_loss, val_loss, best_val_loss: in nats per token.
         characters_per_token: of the newest evaluation; 1 where tokens are characters.
         step_seconds: recent mean time of an update, without evaluations.
@@ -53,6 +54,8 @@ class RunStatus:
     message: str = ""
     answered: int = 0
     progress: float = 0.0
+    learning_rate: float = 0.0
+    dropout: float = 0.0
     train_loss: float | None = None
     val_loss: float | None = None
     best_val_loss: float | None = None

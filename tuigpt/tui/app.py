@@ -25,6 +25,8 @@ from tuigpt.runs.launch import start
 from tuigpt.runs.store import Checkpoint, Run
 from tuigpt.tui.messages import (
     AskTrainer,
+    ChangeRun,
+    DiscardRun,
     OpenCheckpoint,
     ResumeRun,
     StopWriting,
@@ -34,6 +36,7 @@ from tuigpt.tui.messages import (
 from tuigpt.tui.panes.checkpoints import CheckpointsPane
 from tuigpt.tui.panes.generate import GeneratePane
 from tuigpt.tui.panes.training import TrainingPane
+from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run import NewRun
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
@@ -140,8 +143,11 @@ class TuigptApp(App[None]):
             await asyncio.sleep(LOOK_EVERY)
 
     def _show(self, snapshot: Snapshot) -> None:
-        self._runs, self._watched = snapshot.runs, snapshot.watched
-        run = snapshot.watched
+        run, before = snapshot.watched, self._watched
+        if run and run.status.alive and before and before.name == run.name:
+            if run.status.message not in ("", before.status.message):
+                self.notify(run.status.message)
+        self._runs, self._watched = snapshot.runs, run
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None
         self._keep_open()
@@ -255,6 +261,40 @@ class TuigptApp(App[None]):
             self.notify(f"cannot ask the trainer: {error}", severity="error")
             return
         self.notify(said[event.action], timeout=2)
+
+    @on(ChangeRun)
+    @work
+    async def _change_run(self) -> None:
+        run = self._watched
+        if run is None or isinstance(self.screen, Change):
+            return
+        present = {"learning_rate": run.status.learning_rate, "dropout": run.status.dropout}
+        wanted = await self.push_screen_wait(Change(run.name, present))
+        try:
+            for setting, value in wanted.items():
+                request(run.folder, setting, value)
+        except OSError as error:
+            self.notify(f"cannot ask the trainer: {error}", severity="error")
+
+    @on(DiscardRun)
+    @work
+    async def _discard_run(self) -> None:
+        run = self._watched
+        if run is None or isinstance(self.screen, Confirm):
+            return
+        count = len(run.checkpoints)
+        answer = await self.push_screen_wait(
+            Confirm(
+                f"Delete {run.name}, its log and its {count} checkpoint{'s' * (count != 1)}?",
+                [("keep", "Keep it"), ("discard", "End the training and delete it")],
+            )
+        )
+        if answer != "discard":
+            return
+        try:
+            request(run.folder, "discard")
+        except OSError as error:
+            self.notify(f"cannot ask the trainer: {error}", severity="error")
 
     @on(ResumeRun)
     def _resume_run(self, event: ResumeRun) -> None:

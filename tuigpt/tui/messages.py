@@ -45,3 +45,11 @@ class AskTrainer(Message):
 
 class ResumeRun(Message):
     """Go on with the watched run, which is not running."""
+
+
+class ChangeRun(Message):
+    """Ask for other settings of the watched run, which is at work."""
+
+
+class DiscardRun(Message):
+    """Ask whether to end the watched run, which is at work, and to delete it."""

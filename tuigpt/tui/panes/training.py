@@ -15,7 +15,7 @@ from textual.widgets import Static
 from tuigpt.runs.log import History
 from tuigpt.runs.status import ALIVE
 from tuigpt.runs.store import Run
-from tuigpt.tui.messages import AskTrainer, ResumeRun
+from tuigpt.tui.messages import AskTrainer, ChangeRun, DiscardRun, ResumeRun
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
 from tuigpt.wording import bits, gap_in_words, meaning_of_loss, one_line
@@ -40,7 +40,8 @@ The line falls as the model learns: **train** is the loss on the text it studies
 on text it never sees. ★ marks the lowest val: the best checkpoint. When val rises while train still
 falls, the model has begun to memorise.
 
-A trainer goes on when you close the app. `s` saves and stops it, `r` goes on later.
+A trainer goes on when you close the app. `s` saves and stops it, `r` goes on later, `c` changes
+its learning rate or dropout from the next step on, `d` ends it and deletes what it made.
 """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,6 +53,10 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
                 tooltip="Let the model write a sample now"),
         Binding("k", "checkpoint", "save", id="train.checkpoint",
                 tooltip="Save a checkpoint now and go on training"),
+        Binding("c", "change", "change", id="train.change",
+                tooltip="Give the training another learning rate or dropout"),
+        Binding("d", "discard", "discard", id="train.discard",
+                tooltip="End the training and delete its run, after asking"),
         Binding("r", "resume_run", "resume", id="train.resume",
                 tooltip="Go on with this run where it was stopped"),
     ]  # fmt: skip
@@ -110,7 +115,7 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
         """Only what the run can do now is in the footer."""
         alive = self.state in ALIVE
         match action:
-            case "pause" | "stop" | "sample" | "checkpoint":
+            case "pause" | "stop" | "sample" | "checkpoint" | "change" | "discard":
                 return alive
             case "resume_run":
                 return self.state in ("stopped", "lost", "failed")
@@ -127,6 +132,12 @@ A trainer goes on when you close the app. `s` saves and stops it, `r` goes on la
 
     def action_checkpoint(self) -> None:
         self.post_message(AskTrainer("checkpoint"))
+
+    def action_change(self) -> None:
+        self.post_message(ChangeRun())
+
+    def action_discard(self) -> None:
+        self.post_message(DiscardRun())
 
     def action_resume_run(self) -> None:
         self.post_message(ResumeRun())
