@@ -279,6 +279,59 @@ class TestAsked:
         assert process.returncode == 0
         assert open_run(home / "runs/run").status.state == "stopped"
 
+    def test_rate_and_dropout_change_while_it_runs_and_stay_changed(
+        self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=1000")
+        until_printed(process, "step 0  val")
+        answer = tuigpt("ask", "run", "learning-rate", "0.005")
+        assert answer.returncode == 0
+        assert answer.stdout.startswith("run: learning rate changed from 0.02 to 0.005 at step ")
+        assert tuigpt("ask", "run", "dropout", "0.1").returncode == 0
+        refused = tuigpt("ask", "run", "dropout", "1.5")
+        assert "not changed: --dropout is 1.5" in refused.stdout
+        assert tuigpt("ask", "run", "stop").returncode == 0
+        process.communicate(timeout=PATIENCE)
+        folder = home / "runs/run"
+        events = [r["message"] for r in lines_of(folder / "metrics.jsonl") if r["kind"] == "event"]
+        assert events[:2] == [
+            "learning rate changed from 0.02 to 0.005", "dropout changed from 0 to 0.1"
+        ]  # fmt: skip
+        status = read_status(folder)
+        assert (status.learning_rate, status.dropout) == (0.005, 0.1)
+
+        resumed = trainer("--resume", "run")
+        until_told(folder, lambda now: now.step > status.step)
+        now = read_status(folder)
+        assert (now.learning_rate, now.dropout) == (0.005, 0.1)
+        newest = lines_of_whole(folder / "metrics.jsonl")[-1]
+        assert newest.get("learning_rate", 0) <= 0.005
+        resumed.send_signal(signal.SIGINT)
+        resumed.communicate(timeout=PATIENCE)
+
+    def test_discarded_nothing_is_left(
+        self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
+    ) -> None:
+        process = trainer("verse.txt", "--name=run", *FOREVER, "--eval-interval=100")
+        until_printed(process, "step 100  val")
+        answer = tuigpt("ask", "run", "discard")
+        assert answer.returncode == 0 and answer.stdout == "run: deleted\n"
+        out, err = process.communicate(timeout=PATIENCE)
+        assert process.returncode == 0 and err == ""
+        assert out.splitlines()[-1] == "discarded run: its folder is deleted"
+        assert list((home / "runs").iterdir()) == []
+
+    def test_what_cannot_be_asked_for(self, tuigpt: Tuigpt) -> None:
+        for words, said in (
+            (["dance"], "cannot ask a trainer to 'dance': it knows checkpoint, discard, dropout"),
+            (["dropout"], "dropout needs a value, such as 0.01"),
+            (["pause", "5"], "pause takes no value"),
+            (["dropout", "much"], "dropout is 'much', but it must be a number"),
+            (["pause"], "no run 'run'"),
+        ):
+            result = tuigpt("ask", "run", *words)
+            assert result.returncode == 2 and said in result.stderr
+
 
 class TestKilled:
     def test_killed_in_the_last_evaluation_it_is_measured_by_resuming(

@@ -71,6 +71,7 @@ class History:
         train: (step, loss) for each update.
         val: (step, val_loss) for each evenly spread evaluation.
         samples: newest text for each step that was sampled.
+        events: what was told in words, in order, such as that a setting was changed.
         learning_rate: of the newest update.
         characters_per_token: of the newest evaluation; losses are in nats per token, and divided
             by this in nats per character.
@@ -79,6 +80,7 @@ class History:
     train: list[tuple[int, float]] = field(default_factory=list)
     val: list[tuple[int, float]] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
     learning_rate: float | None = None
     characters_per_token: float = 1.0
 
@@ -105,6 +107,8 @@ class History:
                 _put(self.val, step, val_loss)
                 if val_loss and per_character:
                     self.characters_per_token = val_loss / per_character
+            case "event" if record.get("message"):
+                self.events.append(str(record["message"]))
             case "sample":
                 if self.samples and self.samples[-1]["step"] == step:
                     self.samples.pop()

@@ -103,6 +103,7 @@ class TuigptApp(App[None]):
         self._watch: str | None = None
         self._watched: Run | None = None
         self._runs: tuple[Run, ...] = ()
+        self._events_told = 0
         self._followed = False
         self._starting = ""
         self._generator = GeneratorClient(home)
@@ -144,9 +145,11 @@ class TuigptApp(App[None]):
 
     def _show(self, snapshot: Snapshot) -> None:
         run, before = snapshot.watched, self._watched
-        if run and run.status.alive and before and before.name == run.name:
-            if run.status.message not in ("", before.status.message):
-                self.notify(run.status.message)
+        events = snapshot.history.events
+        if run and before and before.name == run.name and run.status.alive:
+            for message in events[self._events_told :]:
+                self.notify(message)
+        self._events_told = len(events)
         self._runs, self._watched = snapshot.runs, run
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None
