@@ -9,6 +9,7 @@ wrong.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -232,6 +233,7 @@ def warm_up(home: Path, text: str) -> None:
     """Have loaded what torch loads at the first step, so that no child has to."""
     with redirect_stdout(StringIO()):
         assert main(["train", f"--home={home}", text, *TINY, "--max-steps=1"]) == 0
+    gc.freeze()  # so that a child's collections do not copy every page that we share
 
 
 def kill_all(home: Path, text: str, kills: int, seed: int) -> dict[str, Any]:
