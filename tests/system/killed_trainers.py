@@ -3,8 +3,8 @@
     python killed_trainers.py HOME TEXT KILLS SEED
 
 Importing torch takes seconds; so this program does it once, and forks each trainer, which then is
-`tuigpt train` itself. It prints what it counted as JSON, or the kill after which something was
-wrong.
+`tuigpt train` itself. For each of two runs it prints what it counted as a line of JSON, or the kill
+after which something was wrong.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ CPU = torch.device("cpu")
 
 @dataclass
 class Child:
-    """A forked trainer.
+    """A forked process.
 
     Attributes:
         output: the reading end of its standard output.
@@ -80,8 +80,8 @@ class Child:
         return os.waitstatus_to_exitcode(status)
 
 
-def fork(trainer: Callable[[], int]) -> Child:
-    """Have a child do what `trainer` does, with its standard output in a pipe."""
+def fork(work: Callable[[], int]) -> Child:
+    """Have a child do some work, with its standard output in a pipe."""
     reader, writer = os.pipe()
     sys.stdout.flush()
     pid = os.fork()
@@ -91,8 +91,10 @@ def fork(trainer: Callable[[], int]) -> Child:
     status = 70
     try:
         sys.stdout = open(writer, "w", encoding="utf-8")
-        status = trainer()
+        status = work()
+        sys.stdout.flush()
     except BaseException:
+        sys.stdout.flush()
         traceback.print_exc()
     finally:
         os._exit(status)
@@ -236,36 +238,45 @@ def warm_up(home: Path, text: str) -> None:
     gc.freeze()  # so that a child's collections do not copy every page that we share
 
 
-def kill_all(home: Path, text: str, kills: int, seed: int) -> dict[str, Any]:
-    """Kill each kind of run `kills // 2` times at random instants; gives what was met."""
-    chance = random.Random(seed)
-    told: dict[str, Any] = {}
-    for saving in SAVING:
-        victim = Victim(home, saving)
-        resuming, cycle = victim.begin(text)
-        for number in range(kills // 2):
-            child = victim.resume()
-            if number % 5 == 0:  # while it takes up where the last one left
-                delay = chance.uniform(0, resuming)
-            else:
-                child.until_it_trains()
-                delay = chance.uniform(0, 2 * cycle)
-            time.sleep(delay)
-            assert child.end(signal.SIGKILL) == -signal.SIGKILL, "it ended by itself"
-            try:
-                victim.look()
-            except Exception:
-                print(f"{saving}: kill {number}, after {1000 * delay:.2f} ms, seed {seed}")
-                raise
-        victim.finish(text)
-        told[saving] = victim.counts | {
-            "step": victim.step, "resuming": round(resuming, 4), "cycle": round(cycle, 4)
-        }  # fmt: skip
-    return told
+def kill(home: Path, text: str, saving: str, kills: int, seed: int) -> int:
+    """Kill a run at random instants, let it go on, and print what the kills met as JSON."""
+    chance = random.Random(f"{saving} {seed}")
+    victim = Victim(home, saving)
+    resuming, cycle = victim.begin(text)
+    for number in range(kills):
+        child = victim.resume()
+        if number % 5 == 0:  # while it takes up where the last one left
+            delay = chance.uniform(0, resuming)
+        else:
+            child.until_it_trains()
+            delay = chance.uniform(0, 2 * cycle)
+        time.sleep(delay)
+        assert child.end(signal.SIGKILL) == -signal.SIGKILL, "it ended by itself"
+        try:
+            victim.look()
+        except Exception:
+            print(f"{saving}: kill {number}, after {1000 * delay:.2f} ms, seed {seed}")
+            raise
+    victim.finish(text)
+    print(json.dumps(victim.counts))
+    return 0
+
+
+def kill_all(home: Path, text: str, kills: int, seed: int) -> int:
+    """Kill a run of each kind, side by side; print for each what the kills met."""
+    ended = [0]
+    for child in [
+        fork(lambda saving=saving: kill(home, text, saving, kills // len(SAVING), seed))
+        for saving in SAVING
+    ]:
+        with open(child.output, encoding="utf-8") as output:
+            print(output.read(), end="")
+        ended.append(os.waitpid(child.pid, 0)[1])
+    return int(any(ended))
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
     home, text, kills, seed = sys.argv[1:]
     warm_up(Path(home), text)
-    print(json.dumps(kill_all(Path(home), text, int(kills), int(seed))))
+    sys.exit(kill_all(Path(home), text, int(kills), int(seed)))

@@ -23,6 +23,9 @@ def test_killed_at_random_instants_it_is_the_run_that_was_never_killed(
         env=env, capture_output=True, encoding="utf-8",
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
-    for counts in json.loads(result.stdout).values():
-        met = [counts[where] for where in ("within a file", "between two files", "at rest")]
-        assert sum(met) >= kills // 2 and min(met) >= kills // 50, (seed, counts)
+    told = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(told) == 2
+    for counts in told:
+        assert sum(counts.values()) > kills // 2
+        # Each at least once in twenty kills, if these are many enough to tell.
+        assert kills < 100 or min(counts.values()) >= kills // 40, (seed, counts)
