@@ -249,7 +249,7 @@ def kill(home: Path, text: str, saving: str, kills: int, seed: int) -> int:
             delay = chance.uniform(0, resuming)
         else:
             child.until_it_trains()
-            delay = chance.uniform(0, 2 * cycle)
+            delay = chance.uniform(0, 4 * cycle)  # through several saves
         time.sleep(delay)
         assert child.end(signal.SIGKILL) == -signal.SIGKILL, "it ended by itself"
         try:
