@@ -50,6 +50,9 @@ SAVING = {
 }
 """Flags of a run that keeps every step, and of one that keeps the best so far."""
 
+SAVES = {"kept": 2, "best": 4}
+"""How many saves a trainer has time for; the third replaces the best so far."""
+
 LOOKED_AT = 6
 """Checkpoints that are left when a kill has been looked at."""
 
@@ -151,7 +154,7 @@ class Victim:
 
     def resume(self) -> Child:
         # Not through the parser of flags, which takes as long as the rest of the start.
-        return fork(lambda: run(self.home, [], None, self.saving, None, {}, {}, None))
+        return fork(lambda: run(self.home, [], None, self.saving, None, None, {}, {}, None))
 
     def begin(self, text: str) -> tuple[float, float]:
         """Train it and measure; gives the seconds that resuming and that a step with its save
@@ -249,7 +252,7 @@ def kill(home: Path, text: str, saving: str, kills: int, seed: int) -> int:
             delay = chance.uniform(0, resuming)
         else:
             child.until_it_trains()
-            delay = chance.uniform(0, 4 * cycle)  # through several saves
+            delay = chance.uniform(0, SAVES[saving] * cycle)
         time.sleep(delay)
         assert child.end(signal.SIGKILL) == -signal.SIGKILL, "it ended by itself"
         try:
