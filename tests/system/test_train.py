@@ -32,6 +32,12 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
     return [from_json(line) for line in path.read_bytes().splitlines()]
 
 
+def lines_of_whole(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log whose last one may be torn."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return [from_json(line) for line in whole.splitlines()]
+
+
 def losses(folder: Path) -> dict[int, float]:
     """The loss of each update, the newest where one was done twice."""
     records = lines_of(folder / "metrics.jsonl")
