@@ -31,6 +31,10 @@ VERSE = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--kills", type=int, default=200, help="how often to kill a saving trainer")
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     """A home that does not exist yet."""

@@ -80,6 +80,22 @@ def folder_in_the_making(final: Path) -> Iterator[Path]:
     sync_folder(final.parent)
 
 
+def remove_unfinished(folder: Path, before: float = math.inf) -> None:
+    """Remove the files and folders that killed writers left half-written in a folder.
+
+    Args:
+        before: seconds since the epoch; what was written later is spared.
+    """
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        with suppress(OSError):
+            if path.lstat().st_mtime >= before:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+
 def sync_folder(folder: Path) -> None:
     """Make a rename inside the folder survive a power cut, where the platform can."""
     if os.name != "posix":

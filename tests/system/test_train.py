@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -29,6 +30,12 @@ FOREVER = [*TINY, "--max-steps=1000000"]
 
 def lines_of(path: Path) -> list[dict[str, Any]]:
     return [from_json(line) for line in path.read_bytes().splitlines()]
+
+
+def lines_of_whole(path: Path) -> list[dict[str, Any]]:
+    """The lines of a log whose last one may be torn."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    return [from_json(line) for line in whole.splitlines()]
 
 
 def losses(folder: Path) -> dict[int, float]:
@@ -101,7 +108,8 @@ class TestIntoAPipe:
         folder = home / "runs" / "verse"
         names = {p.name for p in folder.iterdir()}
         assert names == {
-            "run.json", "status.json", "metrics.jsonl", "checkpoints", "resume.safetensors"
+            "run.json", "status.json", "metrics.jsonl", "checkpoints", "resume.safetensors",
+            "trainer.lock",
         }  # fmt: skip
         run = open_run(folder)
         assert run.status.state == "finished" and run.status.step == 12
@@ -374,30 +382,78 @@ class TestKilled:
         assert open_run(home / "runs/run").status.step > run.last.step - 1
         assert "stopped at step" in out
 
-    def test_a_kill_at_any_time_leaves_whole_checkpoints(
-        self, trainer: Callable[..., subprocess.Popen[str]], home: Path
+
+class TestTwoTrainers:
+    def test_the_second_is_refused_until_the_first_has_ended_whatever_the_status_says(
+        self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
     ) -> None:
-        """Saving at every step, killed as soon as some number of checkpoints is there."""
-        for round_number, count in enumerate((1, 7, 20)):
-            name = f"run{round_number}"
-            process = trainer("verse.txt", f"--name={name}", *FOREVER, "--checkpoint-interval=1")
-            folder = home / "runs" / name / "checkpoints"
-            until_printed(process, "step 0  val")
-            while len(list(folder.glob("*.safetensors"))) < count:
-                assert process.poll() is None
-            process.kill()
-            process.communicate()
-            run = open_run(home / "runs" / name)
-            assert len(run.checkpoints) >= count
-            assert not any(c.problem for c in run.checkpoints)
-            assert run.status.state == "lost"
-            assert all(r["kind"] for r in lines_of_whole(run.folder / "metrics.jsonl"))
+        flags = [*FOREVER, "--checkpoint-interval=50", "--eval-interval=100"]
+        first = trainer("verse.txt", "--name=run", *flags)
+        until_printed(first, "step 100  val")
+        words = f"tuigpt: run 'run' is being trained already (process {first.pid})\n"
+        refused = tuigpt("train", "--resume", "run")
+        assert (refused.returncode, refused.stderr) == (2, words)
+
+        first.send_signal(signal.SIGSTOP)
+        os.waitpid(first.pid, os.WUNTRACED)
+        folder = home / "runs/run"
+        status = read_json(folder / "status.json")
+        silent = {"host": "elsewhere", "heartbeat": "2020-01-01T00:00:00+00:00"}
+        write_json(folder / "status.json", status | silent)
+        assert open_run(folder).status.state == "lost"
+        before = {p: p.stat() for p in folder.rglob("*")}
+        refused = tuigpt("train", "--resume", "run")
+        assert (refused.returncode, refused.stderr) == (2, words)
+        assert {p: p.stat() for p in folder.rglob("*")} == before
+
+        first.kill()
+        first.communicate()
+        # Another process has its number now.
+        write_json(folder / "status.json", status | {"pid": os.getpid()})
+        assert open_run(folder).status.alive
+        second = trainer("--resume", "run")
+        until_printed(second, r"step \d+  val")
+        second.send_signal(signal.SIGINT)
+        second.communicate(timeout=PATIENCE)
+        assert second.returncode == 0 and open_run(folder).status.state == "stopped"
 
 
-def lines_of_whole(path: Path) -> list[dict[str, Any]]:
-    """The lines of a log whose last one may be torn."""
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
-    return [from_json(line) for line in whole.splitlines()]
+class TestTheRunFolder:
+    def test_on_other_disks_it_is_resumed_there_and_swept(
+        self, tuigpt: Tuigpt, home: Path, tmp_path: Path, verse_file: Path
+    ) -> None:
+        """The runs on one, a run on another, each behind a symlink."""
+        disk, other = tmp_path / "disk", tmp_path / "other"
+        disk.mkdir()
+        home.mkdir()
+        (home / "runs").symlink_to(disk)
+        flags = [*TINY, "--max-steps=5", "--checkpoint-interval=5"]
+        assert tuigpt("train", "verse.txt", "--name=run", *flags).returncode == 0
+        (disk / "run").rename(other)
+        (disk / "run").symlink_to(other)
+        # As a kill would leave it.
+        status = read_json(other / "status.json")
+        write_json(other / "status.json", status | {"state": "evaluating", "pid": 2**22 + 1})
+        (other / ".partial-resume").write_bytes(b"half")
+        (other / "checkpoints" / ".partial-step").write_bytes(b"half")
+        (disk / ".partial-draft").mkdir()
+        os.utime(disk / ".partial-draft", (0, 0))
+
+        resumed = tuigpt("train", "--resume", "run")
+        assert resumed.returncode == 0, resumed.stderr
+        assert (home / "runs").is_symlink() and (disk / "run").is_symlink()
+        assert not (other / "status.json").is_symlink()
+        assert read_json(other / "status.json")["state"] == "finished"
+        assert [p for p in tmp_path.rglob("*") if p.name.startswith(".partial-")] == []
+        assert [p.name for p in disk.iterdir()] == ["run"]
+
+    def test_its_modes_follow_the_umask(
+        self, env: dict[str, str], home: Path, tmp_path: Path, verse_file: Path
+    ) -> None:
+        command = [*TUIGPT, "train", "verse.txt", "--name=run", *TINY, "--max-steps=2"]
+        subprocess.run(command, env=env, cwd=tmp_path, umask=0o027, check=True, timeout=PATIENCE)
+        modes = {p: stat.S_IMODE(p.stat().st_mode) for p in [home, *home.rglob("*")]}
+        assert {p: 0o750 if p.is_dir() else 0o640 for p in modes} == modes
 
 
 def tensor_bytes(path: Path) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -13,6 +14,9 @@ import pytest
 from conftest import VERSE, MakeRun
 
 from tuigpt.cli import main
+from tuigpt.runs import lock
+from tuigpt.runs.lock import trainer_lock
+from tuigpt.runs.status import utc_now
 
 SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=8", "--block-size=8", "--batch-size=2"]
 
@@ -125,9 +129,36 @@ class TestResume:
     def test_a_run_that_is_at_work(
         self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
     ) -> None:
+        run = make_run("busy", state="stopped")
+        with trainer_lock(run.folder):
+            said = refusal(capsys, "train", "--resume", "busy")
+        assert f"run 'busy' is being trained already (process {os.getpid()})\n" in said
+
+    def test_one_at_work_on_another_machine(
+        self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
+    ) -> None:
+        """Whose lock may not reach us."""
+        make_run("far", state="training", pid=4711, host="elsewhere", heartbeat=utc_now())
+        said = refusal(capsys, "train", "--resume", "far")
+        assert "run 'far' is being trained already (process 4711 on elsewhere)\n" in said
+
+    def test_one_where_nothing_can_be_locked(
+        self, capsys: pytest.CaptureFixture[str], make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def no_locks(*arguments: object, **options: object) -> bool:
+            raise OSError(errno.ENOLCK, "No locks available")
+
+        monkeypatch.setattr(lock, "lock_descriptor", no_locks)
         make_run("busy", state="training", pid=os.getpid(), host=socket.gethostname())
         said = refusal(capsys, "train", "--resume", "busy")
-        assert f"run 'busy' is training already (process {os.getpid()})" in said
+        assert f"run 'busy' is being trained already (process {os.getpid()})\n" in said
+
+    def test_one_whose_process_number_is_now_somebody_elses(
+        self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
+    ) -> None:
+        make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
+        said = refusal(capsys, "train", "--resume", "killed")
+        assert "run 'killed' cannot be resumed: its run.json" in said  # which was made by hand
 
     def test_a_finished_run(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert main(["train", "verse.txt", "--name=done", *SMALL, "--max-steps=2"]) == 0

@@ -22,6 +22,7 @@ from tuigpt.files import (
     from_json,
     read_json,
     read_safetensors_metadata,
+    remove_unfinished,
     to_json,
     write_atomic,
     write_json,
@@ -159,6 +160,33 @@ class TestMakingAFolder:
         (tmp_path / "runs").write_text("x")
         with pytest.raises(NotADirectoryError), folder_in_the_making(tmp_path / "runs" / "a"):
             pass
+
+
+class TestRemovingWhatIsUnfinished:
+    def test_files_and_folders_go_and_nothing_else(self, tmp_path: Path) -> None:
+        (tmp_path / "far").mkdir()
+        (tmp_path / "far" / "file").write_text("x")
+        folder = tmp_path / "run"
+        (folder / ".partial-folder" / "checkpoints").mkdir(parents=True)
+        (folder / ".partial-file").write_text("x")
+        (folder / ".partial-link").symlink_to(tmp_path / "far")
+        (folder / "below").mkdir()
+        (folder / "below" / ".partial-file").write_text("x")
+        (folder / "file").write_text("x")
+        remove_unfinished(folder)
+        assert names(folder) == ["below", "file"]
+        assert names(folder / "below") == [".partial-file"]
+        assert names(tmp_path / "far") == ["file"]
+
+    def test_what_is_young_is_spared(self, tmp_path: Path) -> None:
+        for name, time in ((".partial-old", 1000), (".partial-young", 3000)):
+            (tmp_path / name).mkdir()
+            os.utime(tmp_path / name, (time, time))
+        remove_unfinished(tmp_path, before=2000)
+        assert names(tmp_path) == [".partial-young"]
+
+    def test_a_folder_that_is_not_there(self, tmp_path: Path) -> None:
+        remove_unfinished(tmp_path / "gone")
 
 
 class TestJson:

@@ -32,6 +32,7 @@ def loaded_by(statement: str) -> str:
         "tuigpt.runs.store",
         "tuigpt.runs.follow",
         "tuigpt.runs.launch",
+        "tuigpt.runs.lock",
         "tuigpt.runs.control",
         "tuigpt.charts.scale",
         "tuigpt.generator.client",

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -49,10 +50,18 @@ from tuigpt.core.optim import set_first_weights
 from tuigpt.core.team import Team
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import Trainer
-from tuigpt.files import folder_in_the_making, to_json
+from tuigpt.files import folder_in_the_making, write_json
 from tuigpt.paths import cache_dir
 from tuigpt.runs.control import last_request
-from tuigpt.runs.status import RunStatus, status_of_this_process, utc_now, write_status
+from tuigpt.runs.leftovers import remove_from_run
+from tuigpt.runs.lock import being_trained, trainer_lock
+from tuigpt.runs.status import (
+    RunStatus,
+    read_status,
+    status_of_this_process,
+    utc_now,
+    write_status,
+)
 from tuigpt.runs.store import (
     CHECKPOINTS,
     RESUME_FILE,
@@ -94,6 +103,7 @@ class Prepared:
 
 
 def begin(
+    until_end: ExitStack,
     home: Path,
     team: Team,
     sources: list[str],
@@ -106,6 +116,7 @@ def begin(
     """Make a new run.
 
     Args:
+        until_end: holds the run's lock from then on.
         sources: the text; none is the origin's, or the built-in one.
         name: of the run; None makes one up.
         origin: the checkpoint whose weights it begins with; None for new ones.
@@ -172,9 +183,11 @@ def begin(
     status = _first_status(trainer, device, team)
     if team.leads:
         with _taken_name_is_the_users_error(folder), folder_in_the_making(folder) as draft:
-            (draft / RUN_FILE).write_text(to_json(record) + "\n", "utf-8")
+            write_json(draft / RUN_FILE, record)
             (draft / CHECKPOINTS).mkdir()
             write_status(draft, status)
+        # Not before: some systems rename no folder with an open file. Its status tells meanwhile.
+        until_end.enter_context(trainer_lock(folder))
     notes = []
     if config.minutes:
         notes.append(f"{duration(60 * config.minutes)} are {config.max_steps:,} steps here")
@@ -187,6 +200,7 @@ def begin(
 
 
 def go_on(
+    until_end: ExitStack,
     home: Path,
     team: Team,
     name: str,
@@ -196,6 +210,7 @@ def go_on(
     """Go on with a run where its `resume.safetensors` was written.
 
     Args:
+        until_end: holds the run's lock from then on.
         model_fields, train_fields: settings given anew. Those that a run keeps may only repeat
             what it has.
 
@@ -203,8 +218,9 @@ def go_on(
         UserError: the run cannot go on, or not with these settings; the text names the difference.
     """
     run = find_run(name, home)
-    if team.leads and run.status.alive:
-        raise UserError(f"run {name!r} is {run.status.state} already (process {run.status.pid})")
+    if team.leads:
+        _take_over(until_end, run)
+    last_state = read_status(run.folder).state
     try:
         config = TrainConfig(**run.record["train"])
         shape = GPTConfig(**run.record["model"])
@@ -251,7 +267,7 @@ def go_on(
             f" {trainer.config.max_steps:,} is too few"
         )
     # At the last step the last evaluation may still be due.
-    if run.status.state == "finished" and trainer.config == before:
+    if last_state == "finished" and trainer.config == before:
         raise UserError(
             f"run {name!r} is finished, at step {step:,} of {before.max_steps:,}; to go on, give a"
             " higher --max-steps" + (", or another --patience" if before.patience else "")
@@ -265,6 +281,21 @@ def go_on(
     status = _first_status(trainer, device, team)
     status = replace(status, answered=last_request(run.folder))
     return Prepared(run.folder, trainer, tokenizer, run.record, status, tuple(notes))
+
+
+def _take_over(until_end: ExitStack, run: Run) -> None:
+    """Be the only trainer of a run, and remove what one that was killed left half-written.
+
+    Raises:
+        UserError: another is at work.
+    """
+    locked = until_end.enter_context(trainer_lock(run.folder))
+    status = read_status(run.folder)
+    # A lock of this machine knows better than the status, whose process number may be another's.
+    if status.alive and not (locked and status.host == socket.gethostname()):
+        raise being_trained(run.name, status.pid, status.host)
+    if locked:
+        remove_from_run(run.folder)
 
 
 @dataclass(frozen=True)

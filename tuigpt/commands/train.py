@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 import traceback
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tuigpt.config import ConfigError, UserError
 from tuigpt.core.team import Team
 from tuigpt.core.trainer import Diverged, Stepped, Trainer
 from tuigpt.runs.control import Request, Requests
+from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.runs.store import TRAINER_LOG, checkpoint_path
 
 FAILED = 1
@@ -63,19 +64,22 @@ def run(
     team = Team.join()
     if not team.leads:
         sys.stdout = sys.stderr = open(os.devnull, "w")  # the leader tells, also what is wrong
-    try:
+    with ExitStack() as until_end:
+        until_end.callback(team.leave)
+        if team.leads:
+            remove_from_home(home)
         if resume is not None:
-            prepared = go_on(home, team, resume, model_fields, train_fields)
+            prepared = go_on(until_end, home, team, resume, model_fields, train_fields)
         else:
-            prepared = begin(home, team, sources, name, origin, preset, model_fields, train_fields)
+            prepared = begin(
+                until_end, home, team, sources, name, origin, preset, model_fields, train_fields
+            )
         if not team.leads:
             return _follow(prepared.trainer)
         if log_file is not None:
             with suppress(FileNotFoundError):  # whoever started us has changed their mind
                 os.replace(log_file, prepared.folder / TRAINER_LOG)
         return _train(prepared)
-    finally:
-        team.leave()
 
 
 def _follow(trainer: Trainer) -> int:

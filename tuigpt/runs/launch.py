@@ -13,6 +13,11 @@ from pathlib import Path
 
 from tuigpt.runs.store import TRAINER_LOG
 
+_LOG_NAME = ("starting-", f"-{TRAINER_LOG}")
+
+STARTING_LOGS = "*".join(_LOG_NAME)
+"""Pattern of the logs of trainers that have no run folder yet, in the home."""
+
 
 @dataclass(frozen=True)
 class Launch:
@@ -64,7 +69,8 @@ def start(home: Path, arguments: Sequence[str]) -> Launch:
         OSError: the home cannot be written, or the process not started.
     """
     home.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix="starting-", suffix=f"-{TRAINER_LOG}", dir=home)
+    prefix, suffix = _LOG_NAME
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=home)
     os.close(descriptor)
     command = [sys.executable, "-m", "tuigpt", "train"]
     command += ["--home", str(home), "--log-file", name, *arguments]

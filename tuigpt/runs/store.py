@@ -21,6 +21,7 @@ RUN_FILE = "run.json"
 CHECKPOINTS = "checkpoints"
 RESUME_FILE = "resume.safetensors"
 TRAINER_LOG = "trainer.log"
+LOCK_FILE = "trainer.lock"
 
 _NAME = re.compile(r"[^\W_][\w .+-]{0,63}", re.UNICODE)
 
