@@ -182,7 +182,7 @@ class TestShowingRuns:
         async with open_app() as pilot:
             shutil.rmtree(verse.folder)
             await until(pilot, lambda: "no run yet" in screen_text(pilot))
-            await until(pilot, lambda: "No checkpoints yet" in screen_text(pilot))
+            await until(pilot, lambda: "No checkpoints of your own" in screen_text(pilot))
             assert "No model is open yet" in screen_text(pilot)
 
     async def test_broken_folders_do_no_harm(
