@@ -210,8 +210,8 @@ def find_run(name: str, home: Path) -> Run:
     if not is_run(name, home):
         if name == POET:
             raise UserError(
-                f"{POET!r} is the built-in model and no run of yours: it can write, but neither"
-                " stop nor go on training"
+                f"{POET!r} is the built-in model, not a run: it writes, but it cannot be stopped or"
+                " trained on"
             )
         known = [f.name for f in run_folders(home)]
         there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
@@ -339,7 +339,7 @@ def new_run_folder(home: Path, name: str) -> Path:
         )
     if name.casefold() == POET:
         raise UserError(
-            f"--name {name!r} is the built-in model's; try --name {free_name(home, name)!r}"
+            f"--name {name!r} is taken by the built-in model; try --name {free_name(home, name)!r}"
         )
     folder = runs_dir(home) / name
     if folder.exists():

@@ -116,7 +116,10 @@ writer. ▸ is the one that is open.
         options.clear_options()
         options.add_options(Option(line, id=key) for key, line in self._shown.items())
         keys = list(self._shown)
-        at = keys.index(str(cursor.id)) if cursor and cursor.id in self._shown else 0
+        row = self._rows.get(str(cursor.id)) if cursor else None
+        # The poet is where the cursor stands before there are runs, not where anybody put it.
+        stays = row is not None and (options.has_focus or not row.built_in)
+        at = keys.index(str(cursor.id)) if cursor and stays else 0
         options.highlighted = at if keys else None
         options.scroll_to(offset.x, offset.y, animate=False)
 
@@ -166,7 +169,9 @@ def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Cont
         line = Content.assemble(start, "  ", (one_line(checkpoint.problem), "$text-error"))
         return line.truncate(width, ellipsis=True)
     val = f"  {loss_text(checkpoint.val_loss):>5} "
-    facts = f" {file_size(checkpoint.size):>7} {age(time.time() - checkpoint.modified):>7}"
+    # The age of a file that was installed tells nothing.
+    since = "" if checkpoint.built_in else age(time.time() - checkpoint.modified)
+    facts = f" {file_size(checkpoint.size):>7} {since:>7}"
     if width >= WIDE:
         facts = (
             f"  train {loss_text(checkpoint.train_loss):>5}  {short_count(checkpoint.n_params):>5}"
