@@ -221,6 +221,17 @@ class TestAskingTheTrainer:
             requests = read_json(run.folder / CONTROL_FILE)["requests"]
             assert [r["action"] for r in requests] == [action]
 
+    @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+    async def test_a_key_right_behind_the_one_that_goes_to_the_pane(
+        self, open_app: OpenApp, make_run: MakeRun, size: tuple[int, int]
+    ) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app(*size) as pilot:
+            pilot.app.post_message(events.Key("ctrl+t", None))
+            pilot.app.post_message(events.Key("s", "s"))
+            await until(pilot, lambda: (run.folder / CONTROL_FILE).exists(), looks=100)
+            assert pilot.app.query_one("#prompt", TextArea).text == ""
+
     async def test_a_paused_run_goes_on(self, open_app: OpenApp, make_run: MakeRun) -> None:
         run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK | {"state": "paused"})
         async with open_app() as pilot:

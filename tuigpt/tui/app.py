@@ -208,7 +208,8 @@ class TuigptApp(App[None]):
     def action_show_pane(self, pane: str) -> None:
         """Bring a pane into view and the focus into it."""
         self.pane = pane
-        self.screen_stack[0].query_one(FIRST_FOCUS[pane]).focus()
+        base = self.screen_stack[0]
+        base.set_focus(base.query_one(FIRST_FOCUS[pane]))  # now: the next key may be on its way
 
     @on(PaneTabs.Chosen)
     def _pane_chosen(self, event: PaneTabs.Chosen) -> None:
