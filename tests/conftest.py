@@ -14,6 +14,7 @@ import pytest
 
 from tuigpt.config import GPTConfig
 from tuigpt.files import to_json, write_json
+from tuigpt.runs import store
 from tuigpt.runs.store import Run, checkpoint_path, open_run, runs_dir
 
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
@@ -39,6 +40,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def home(tmp_path: Path) -> Path:
     """A home that does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture(autouse=True)
+def poet_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where this process looks for the built-in model: an empty folder, so that there is none."""
+    folder = tmp_path / "poet-assets"
+    monkeypatch.setattr(store, "asset", lambda name: folder / name)
+    return folder
+
+
+@pytest.fixture
+def poet(poet_assets: Path) -> Run:
+    """A stand-in for the built-in model, without weights."""
+    header = checkpoint_header(5000, run="poet", train_loss=1.05, val_loss=1.2)
+    write_header_only(poet_assets / "poet.safetensors", header)
+    facts = {"name": "shakespeare", "path": "shakespeare", "sources": ["shakespeare"]}
+    write_json(poet_assets / "poet-run.json", {"name": "poet", "model": SHAPE, "corpus": facts})
+    lines = [
+        {"kind": "step", "step": 5000, "loss": 1.05},
+        {"kind": "eval", "step": 5000, "val_loss": 1.2, "whole": False},
+    ]
+    log = "".join(to_json(line) + "\n" for line in lines)
+    (poet_assets / "poet-metrics.jsonl").write_text(log, encoding="utf-8")
+    return store.open_poet()
 
 
 @pytest.fixture

@@ -35,6 +35,8 @@ from tuigpt.wording import one_line
 BAD_INPUT = 2
 """Exit status when the user asked for something that cannot be done as asked."""
 
+_CHECKPOINT = "a file, RUN, RUN@STEP or RUN@best; poet is the built-in model"
+
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
@@ -122,9 +124,7 @@ def _parser() -> argparse.ArgumentParser:
 
     generate = commands.add_parser("generate", parents=[home], help="write text from a checkpoint")
     generate.set_defaults(run=_run_generate)
-    generate.add_argument(
-        "checkpoint", metavar="CHECKPOINT", help="a file, RUN, RUN@STEP or RUN@best"
-    )
+    generate.add_argument("checkpoint", metavar="CHECKPOINT", help=_CHECKPOINT)
     generate.add_argument("--prompt", default="", help="text to go on from")
     generate.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
     _add_fields(generate, SampleConfig)
@@ -189,6 +189,15 @@ def _parser() -> argparse.ArgumentParser:
     runs = commands.add_parser("list", parents=[home], help="list runs and their checkpoints")
     runs.set_defaults(run=_run_list)
     runs.add_argument("name", nargs="?", metavar="RUN", help="only this run")
+    poet = runs.add_mutually_exclusive_group()
+    poet.add_argument(
+        "--hide-poet", dest="hide_poet", action="store_true", default=None,
+        help="leave the built-in model out of this list and the app's, from now on",
+    )  # fmt: skip
+    poet.add_argument(
+        "--show-poet", dest="hide_poet", action="store_false", default=None,
+        help="have it in the lists again",
+    )  # fmt: skip
 
     cache = commands.add_parser(
         "cache", parents=[home], help="show what is kept to save time, or clear it"
@@ -230,9 +239,7 @@ def _add_settings(parser: argparse.ArgumentParser) -> None:
 
 def _add_judge(parser: argparse.ArgumentParser, file: str | None, explanation: str) -> None:
     """What the commands share that look at a text with a model."""
-    parser.add_argument(
-        "checkpoint", metavar="CHECKPOINT", help="a file, RUN, RUN@STEP or RUN@best"
-    )
+    parser.add_argument("checkpoint", metavar="CHECKPOINT", help=_CHECKPOINT)
     if file:
         parser.add_argument("file", metavar=file, help=explanation)
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N or mps")
@@ -413,7 +420,7 @@ def _count(name: str, text: str, at_least: int) -> int:
 def _run_list(options: argparse.Namespace) -> int:
     from tuigpt.commands.list_runs import run
 
-    return run(home_dir(options.home), options.name)
+    return run(home_dir(options.home), options.name, options.hide_poet)
 
 
 def _run_stop(options: argparse.Namespace) -> int:

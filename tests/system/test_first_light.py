@@ -18,6 +18,9 @@ BRAILLE = r"[\u2801-\u28ff]"
 
 OpenTerminal = Callable[..., Terminal]
 
+FIRST_SCREEN = "No run yet|The poet is open"
+"""Without a run: with the built-in model in this tree, and without it."""
+
 
 def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> None:
     """Fill in the form by keys: the preset stays as it is, the rest is made tiny."""
@@ -53,7 +56,7 @@ def test_train_watch_open_prompt_and_come_back(
     symbols: int,
 ) -> None:
     terminal = open_terminal(columns=columns, rows=rows)
-    terminal.until("No run yet. Press")
+    terminal.until(FIRST_SCREEN)
     start_run(terminal, "first", max_steps=60, text=text)
 
     # The curve comes up, and falls from pure guessing.
@@ -100,7 +103,7 @@ def test_leaving_a_run_at_work_and_stopping_it_later(
 ) -> None:
     """Quitting asks; the run trains on; the next start shows it, and `s` saves and stops it."""
     terminal = open_terminal()
-    terminal.until("No run yet")
+    terminal.until(FIRST_SCREEN)
     start_run(terminal, "long", max_steps=1_000_000, text="verse.txt")
     terminal.until(r"long ● training +[1-9]")
     terminal.press("ctrl+q")

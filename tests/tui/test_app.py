@@ -182,7 +182,7 @@ class TestShowingRuns:
         async with open_app() as pilot:
             shutil.rmtree(verse.folder)
             await until(pilot, lambda: "no run yet" in screen_text(pilot))
-            await until(pilot, lambda: "No checkpoints yet" in screen_text(pilot))
+            await until(pilot, lambda: "No checkpoints of your own" in screen_text(pilot))
             assert "No model is open yet" in screen_text(pilot)
 
     async def test_broken_folders_do_no_harm(
@@ -220,6 +220,17 @@ class TestAskingTheTrainer:
             await pilot.pause()
             requests = read_json(run.folder / CONTROL_FILE)["requests"]
             assert [r["action"] for r in requests] == [action]
+
+    @pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+    async def test_a_key_right_behind_the_one_that_goes_to_the_pane(
+        self, open_app: OpenApp, make_run: MakeRun, size: tuple[int, int]
+    ) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app(*size) as pilot:
+            pilot.app.post_message(events.Key("ctrl+t", None))
+            pilot.app.post_message(events.Key("s", "s"))
+            await until(pilot, lambda: (run.folder / CONTROL_FILE).exists(), looks=100)
+            assert pilot.app.query_one("#prompt", TextArea).text == ""
 
     async def test_a_paused_run_goes_on(self, open_app: OpenApp, make_run: MakeRun) -> None:
         run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK | {"state": "paused"})

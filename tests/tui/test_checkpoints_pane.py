@@ -145,7 +145,7 @@ async def test_empty_and_total() -> None:
     app = Host()
     async with app.run_test(size=(80, 10)):
         total = app.query_one("#total")
-        assert "No checkpoints yet" in str(total.render())
+        assert "No checkpoints of your own" in str(total.render())
         app.pane.show((run("verse", state="preparing"),), None)
         assert "No checkpoint has been saved yet" in str(total.render())
         app.pane.show((run("verse", checkpoint(1)),), None)
@@ -153,7 +153,7 @@ async def test_empty_and_total() -> None:
         app.pane.show((run("verse", *(checkpoint(n) for n in range(1000))),), None)
         assert "1,000 checkpoints · 1.6 GB" in str(total.render())
         app.pane.show((), None)
-        assert "No checkpoints yet" in str(total.render())
+        assert "No checkpoints of your own" in str(total.render())
 
 
 async def test_odd_names_stand_as_written() -> None:

@@ -17,6 +17,7 @@ from tuigpt.cli import main
 from tuigpt.runs import lock
 from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import utc_now
+from tuigpt.runs.store import Run
 
 SMALL = ["--n-layer=1", "--n-head=2", "--n-embd=8", "--block-size=8", "--batch-size=2"]
 
@@ -201,6 +202,10 @@ class TestResume:
         (["list", "gone"], "no run 'gone' in .*: there are verse"),
         (["stop", "gone"], "no run 'gone'"),
         (["stop", "verse"], "run 'verse' is not running: it is finished"),
+        (["generate", "poet"], "the built-in poet is not in this installation"),
+        (["stop", "poet"], "'poet' is the built-in model, not a run"),
+        (["train", "--resume", "poet"], "'poet' is the built-in model, not a run"),
+        (["train", "--name", "Poet"], "--name 'Poet' is taken by the built-in model"),
         (["dance"], "invalid choice: 'dance'"),
         (["--dance"], "--dance"),
     ],
@@ -259,6 +264,41 @@ class TestList:
         make_run("two")
         assert main(["list", "two"]) == 0
         assert capsys.readouterr().out == "two  finished  step 100/100\n"
+
+    POET = ["poet built in", "5,000 train 1.05 val 1.20 ★ 350 B"]
+
+    def listed(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+        assert main(["list", *arguments]) == 0
+        return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+
+    def test_the_built_in_model_comes_last(
+        self, capsys: pytest.CaptureFixture[str], poet: Run, make_run: MakeRun
+    ) -> None:
+        assert self.listed(capsys) == ["No runs yet: `tuigpt train` starts one.", *self.POET]
+        make_run("one")
+        assert self.listed(capsys) == ["one finished step 100/100", *self.POET]
+        assert self.listed(capsys, "poet") == self.POET
+
+    def test_it_can_be_hidden_for_good(
+        self, capsys: pytest.CaptureFixture[str], poet: Run, make_run: MakeRun
+    ) -> None:
+        make_run("one")
+        assert self.listed(capsys, "--hide-poet") == ["one finished step 100/100"]
+        assert self.listed(capsys) == ["one finished step 100/100"]
+        assert self.listed(capsys, "poet") == self.POET  # asked for by name
+        assert self.listed(capsys, "--show-poet")[1:] == self.POET
+        assert self.listed(capsys)[1:] == self.POET
+        assert "not allowed with" in refusal(capsys, "list", "--hide-poet", "--show-poet")
+
+    def test_a_run_of_its_name_is_told_what_it_hides(
+        self, capsys: pytest.CaptureFixture[str], poet: Run, make_run: MakeRun
+    ) -> None:
+        make_run("poet")
+        first, note = self.listed(capsys)
+        assert first == "poet finished step 100/100"
+        assert "has the built-in model's name; rename its folder" in note
+        assert self.listed(capsys, "--hide-poet") == [first]
+        assert self.listed(capsys, "poet") == [first]
 
 
 def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]) -> None:

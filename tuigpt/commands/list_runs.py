@@ -3,18 +3,33 @@
 from pathlib import Path
 
 from tuigpt.config import UserError
-from tuigpt.runs.store import Run, find_run, open_run, run_folders
+from tuigpt.runs.store import (
+    POET,
+    Run,
+    find_model,
+    hide_poet,
+    is_run,
+    listed_poet,
+    open_run,
+    poet_is_hidden,
+    run_folders,
+)
 from tuigpt.wording import file_size, loss_text, one_line
 
 
-def run(home: Path, name: str | None) -> int:
+def run(home: Path, name: str | None, hide: bool | None = None) -> int:
     """Print each run with its state, and each checkpoint with step, losses and size.
 
+    Args:
+        hide: leave the built-in model out from now on, or show it again; None leaves it as it is.
+
     Raises:
-        UserError: there is no run of that name.
+        UserError: there is no run of that name, or the settings cannot be written.
     """
+    if hide is not None:
+        hide_poet(home, hide)
     if name is not None:
-        _print(find_run(name, home))
+        _print(find_model(name, home))
         return 0
     folders = list(run_folders(home))
     if not folders:
@@ -24,16 +39,19 @@ def run(home: Path, name: str | None) -> int:
             _print(open_run(folder))
         except UserError as error:
             print(f"{one_line(folder.name)}  {one_line(str(error))}")
+    poet = listed_poet(home)
+    if poet is not None:
+        _print(poet)
+    elif is_run(POET, home) and not poet_is_hidden(home):
+        print(f"Your run {POET} has the built-in model's name; rename its folder to have both.")
     return 0
 
 
 def _print(run: Run) -> None:
     status = run.status
     message = f"  {one_line(status.message)}" if status.message else ""
-    print(
-        f"{one_line(run.name)}  {one_line(status.state)}"
-        f"  step {status.step:,}/{status.max_steps:,}{message}"
-    )
+    state = f"{one_line(status.state)}  step {status.step:,}/{status.max_steps:,}{message}"
+    print(f"{one_line(run.name)}  {'built in' if run.built_in else state}")
     for checkpoint in run.checkpoints:
         star = "★" if run.best is checkpoint else " "
         if checkpoint.problem:

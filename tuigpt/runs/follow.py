@@ -9,7 +9,15 @@ from pathlib import Path
 from tuigpt.config import UserError
 from tuigpt.runs.log import History, MetricsTail
 from tuigpt.runs.status import STATUS_FILE
-from tuigpt.runs.store import CHECKPOINTS, RUN_FILE, Run, list_checkpoints, open_run, run_folders
+from tuigpt.runs.store import (
+    CHECKPOINTS,
+    RUN_FILE,
+    Run,
+    list_checkpoints,
+    listed_poet,
+    open_run,
+    run_folders,
+)
 
 
 @dataclass(frozen=True)
@@ -18,12 +26,14 @@ class Snapshot:
 
     Attributes:
         runs: all readable runs, newest first.
-        watched: the run being watched, or None.
+        poet: the built-in model, where it is to be shown.
+        watched: the run being watched, which may be the poet, or None.
         history: of the watched run. It is the follower's own and grows with the next look.
         grown: whether the history changed since the last look.
     """
 
     runs: tuple[Run, ...]
+    poet: Run | None
     watched: Run | None
     history: History
     grown: bool
@@ -49,11 +59,12 @@ class Follower:
             watch: name of the run to watch; None takes the newest that is at work, or the newest.
         """
         runs = tuple(self._open(run_folders(self._home)))
-        named = [run for run in runs if run.name == watch]
+        poet = listed_poet(self._home)
+        named = [run for run in (*runs, poet) if run is not None and run.name == watch]
         at_work = [run for run in runs if run.status.alive]
         watched = next(iter([*named, *at_work, *runs]), None)
         grown = self._read_history(watched)
-        return Snapshot(runs, watched, self._history, grown)
+        return Snapshot(runs, poet, watched, self._history, grown)
 
     def _open(self, folders: Iterable[Path]) -> Iterable[Run]:
         opened = {}
@@ -82,7 +93,7 @@ class Follower:
         switched = folder != self._watched
         if switched:
             self._watched, self._history = folder, History()
-            self._tail = MetricsTail(folder) if folder else None
+            self._tail = MetricsTail(watched.metrics) if watched else None
         records = self._tail.read_new() if self._tail else []
         for record in records:
             self._history.add(record)

@@ -40,8 +40,12 @@ class MetricsLog:
 class MetricsTail:
     """A reader's end: each call gives the lines that came since the last one."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / METRICS_FILE
+    def __init__(self, path: Path) -> None:
+        """
+        Args:
+            path: the log, which need not be there yet.
+        """
+        self._path = path
         self._offset = 0
 
     def read_new(self) -> list[dict[str, Any]]:

@@ -14,14 +14,19 @@ from typing import Any
 
 from tuigpt.config import GPTConfig, UserError
 from tuigpt.files import TEMPORARY_PREFIX, read_header, read_json
-from tuigpt.paths import runs_dir, user_path
+from tuigpt.paths import asset, runs_dir, user_path
+from tuigpt.runs.log import METRICS_FILE
 from tuigpt.runs.status import RunStatus, read_status
+from tuigpt.settings import change_setting, read_settings
 
 RUN_FILE = "run.json"
 CHECKPOINTS = "checkpoints"
 RESUME_FILE = "resume.safetensors"
 TRAINER_LOG = "trainer.log"
 LOCK_FILE = "trainer.lock"
+
+POET = "poet"
+"""Names the model that ships with tuigpt; no new run may be called so, in any letter case."""
 
 _NAME = re.compile(r"[^\W_][\w .+-]{0,63}", re.UNICODE)
 
@@ -38,6 +43,7 @@ class Checkpoint:
         size: of the file, in bytes.
         modified: of the file, in seconds since the epoch.
         problem: why the file cannot be opened, or "".
+        built_in: whether it is the poet, which ships with tuigpt.
     """
 
     path: Path
@@ -51,6 +57,7 @@ class Checkpoint:
     size: int
     modified: float
     problem: str = ""
+    built_in: bool = False
 
     @property
     def label(self) -> str:
@@ -65,16 +72,24 @@ class Run:
     Attributes:
         record: the content of `run.json`.
         checkpoints: by step, ascending; unreadable ones have a `problem`.
+        metrics: the log behind its curves.
+        built_in: whether it is the poet. Its folder does not exist, so nothing can be asked of
+            it, written to it or deleted from it.
     """
 
     folder: Path
     record: dict[str, Any]
     status: RunStatus
     checkpoints: tuple[Checkpoint, ...]
+    built_in: bool = False
 
     @property
     def name(self) -> str:
         return self.folder.name
+
+    @property
+    def metrics(self) -> Path:
+        return asset(f"{POET}-metrics.jsonl") if self.built_in else self.folder / METRICS_FILE
 
     def refreshed(self, checkpoints: tuple[Checkpoint, ...]) -> Run:
         """The same run with its status read again and these checkpoints."""
@@ -192,22 +207,95 @@ def find_run(name: str, home: Path) -> Run:
     Raises:
         UserError: there is none; the text names those there are.
     """
-    if not _is_run(name, home):
+    if not is_run(name, home):
+        if name == POET:
+            raise UserError(
+                f"{POET!r} is the built-in model, not a run: it writes, but it cannot be stopped or"
+                " trained on"
+            )
         known = [f.name for f in run_folders(home)]
         there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
         raise UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}")
     return open_run(runs_dir(home) / name)
 
 
-def _is_run(name: str, home: Path) -> bool:
+def is_run(name: str, home: Path) -> bool:
+    """Whether there is a run of that name."""
     return is_run_name(name) and os.path.isfile(runs_dir(home) / name / RUN_FILE)
+
+
+def open_poet() -> Run:
+    """The built-in model, as a finished run of one checkpoint.
+
+    Raises:
+        UserError: this installation lacks it, or its files are broken.
+    """
+    path, about = asset(f"{POET}.safetensors"), asset(f"{POET}-run.json")
+    try:
+        checkpoint = replace(read_checkpoint(path, run=POET), built_in=True)
+        record = read_json(about)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"the built-in {POET} is not in this installation, {error.filename!r} is missing:"
+            " install tuigpt anew, or train a model with `tuigpt train`"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _broken_poet(about, error) from None
+    if checkpoint.problem:
+        raise _broken_poet(path, checkpoint.problem)
+    status = RunStatus("finished", checkpoint.step, checkpoint.step)
+    return Run(path.with_suffix(""), record, status, (checkpoint,), built_in=True)
+
+
+def _broken_poet(path: Path, reason: object) -> UserError:
+    return UserError(
+        f"the built-in {POET} cannot be opened, {str(path)!r}: {reason}; install tuigpt anew"
+    )
+
+
+def listed_poet(home: Path) -> Run | None:
+    """The built-in model, where lists show it.
+
+    Left out are one that the user hid, one that cannot be opened, and one whose name an older
+    home has given to a run: the run keeps the name.
+    """
+    if poet_is_hidden(home) or is_run(POET, home):
+        return None
+    try:
+        return open_poet()
+    except UserError:
+        return None
+
+
+def poet_is_hidden(home: Path) -> bool:
+    """Whether the user wants no list to show the built-in model."""
+    return read_settings(home).get("hide_poet") is True
+
+
+def hide_poet(home: Path, hidden: bool) -> None:
+    """Leave the built-in model out of every list from now on, or have it back.
+
+    Raises:
+        UserError: the settings cannot be written.
+    """
+    change_setting(home, "hide_poet", hidden)
+
+
+def find_model(name: str, home: Path) -> Run:
+    """Open a run by its name, or the built-in model, unless a run is called so.
+
+    Raises:
+        UserError: there is none.
+    """
+    return open_poet() if name == POET and not is_run(name, home) else find_run(name, home)
 
 
 def find_checkpoint(spec: str, home: Path) -> Checkpoint:
     """Find a checkpoint by what a user calls it.
 
     Args:
-        spec: a path, `RUN` or `RUN@last` (the newest), `RUN@best` (lowest val_loss), `RUN@STEP`.
+        spec: a path, `RUN` or `RUN@last` (the newest), `RUN@best` (lowest val_loss), `RUN@STEP`;
+            `poet` in place of `RUN` is the built-in model.
 
     Raises:
         UserError: nothing goes by that name; the text says what there is.
@@ -217,9 +305,9 @@ def find_checkpoint(spec: str, home: Path) -> Checkpoint:
         inside_run = path.parent.name == CHECKPOINTS
         return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
     name, _, which = spec.partition("@")
-    if not _is_run(name, home) and (path.suffix or "/" in spec):
+    if not is_run(name, home) and (path.suffix or "/" in spec):
         raise UserError(f"no checkpoint at {spec!r}")
-    run = find_run(name, home)
+    run = find_model(name, home)
     steps = ", ".join(str(c.step) for c in run.checkpoints[-8:]) or "none yet"
     match which:
         case "" | "last":
@@ -248,6 +336,10 @@ def new_run_folder(home: Path, name: str) -> Path:
         raise UserError(
             f"--name {name!r} cannot be a run's name: use letters, digits, space and . - + _,"
             " at most 64, starting with a letter or digit"
+        )
+    if name.casefold() == POET:
+        raise UserError(
+            f"--name {name!r} is taken by the built-in model; try --name {free_name(home, name)!r}"
         )
     folder = runs_dir(home) / name
     if folder.exists():

@@ -17,18 +17,19 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from tuigpt.config import SampleConfig
+from tuigpt.config import SampleConfig, UserError
 from tuigpt.generator.client import GeneratorClient
 from tuigpt.runs.control import request
 from tuigpt.runs.follow import Follower, Snapshot
 from tuigpt.runs.launch import start
-from tuigpt.runs.store import Checkpoint, Run
+from tuigpt.runs.store import Checkpoint, Run, hide_poet, poet_is_hidden
 from tuigpt.tui.messages import (
     AskTrainer,
     ChangeRun,
     DiscardRun,
     OpenCheckpoint,
     ResumeRun,
+    ShowPoet,
     StopWriting,
     WatchRun,
     Write,
@@ -104,6 +105,8 @@ class TuigptApp(App[None]):
         self._watched: Run | None = None
         self._runs: tuple[Run, ...] = ()
         self._events_told = 0
+        self._poet: Run | None = None
+        self._stand_in = False
         self._followed = False
         self._starting = ""
         self._generator = GeneratorClient(home)
@@ -150,12 +153,12 @@ class TuigptApp(App[None]):
             for message in events[self._events_told :]:
                 self.notify(message)
         self._events_told = len(events)
-        self._runs, self._watched = snapshot.runs, run
+        self._runs, self._poet, self._watched = snapshot.runs, snapshot.poet, run
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None
         self._keep_open()
         self._training_pane.show(run, snapshot.history, snapshot.grown)
-        self._checkpoints_pane.show(snapshot.runs, self._checkpoint)
+        self._checkpoints_pane.show(snapshot.runs, self._checkpoint, snapshot.poet)
 
     @property
     def _checkpoint(self) -> Checkpoint | None:
@@ -165,18 +168,25 @@ class TuigptApp(App[None]):
         """Have a checkpoint open whenever there is one, though files come and go.
 
         A run keeps the best so far only until a better one: then that better one opens instead.
+        The poet stands in until there is a model of the user's own, unless it was chosen.
         """
         opened = self._checkpoint
-        present = {c.path: c for run in self._runs for c in run.checkpoints}
-        if opened is None:
-            candidates = [self._watched, *self._runs]
-        elif opened.path in present:
+        known = [*self._runs, self._poet] if self._poet else self._runs
+        if opened is None or (self._stand_in and not self._generate_pane.writing):
+            candidates = [r for r in (self._watched, *self._runs) if r and not r.built_in]
+            if self._poet:
+                candidates.append(self._poet)
+        elif any(c.path == opened.path for run in known for c in run.checkpoints):
             return
         else:
-            candidates = [run for run in self._runs if run.name == opened.run]
-        best = next((run.best or run.last for run in candidates if run and run.last), None)
-        if best is not None or opened is not None:
-            self._open(best)
+            candidates = [run for run in known if run.name == opened.run]
+        best = next((run.best or run.last for run in candidates if run.last), None)
+        if best is None and opened is None or best and opened and best.path == opened.path:
+            return
+        if best and self._stand_in:
+            self.notify(f"{best.label} is open now; the poet stays in the list", timeout=5)
+        self._open(best)
+        self._stand_in = best is not None and best.built_in
 
     def _open(self, checkpoint: Checkpoint | None) -> None:
         self._generate_pane.checkpoint = checkpoint
@@ -198,7 +208,8 @@ class TuigptApp(App[None]):
     def action_show_pane(self, pane: str) -> None:
         """Bring a pane into view and the focus into it."""
         self.pane = pane
-        self.screen_stack[0].query_one(FIRST_FOCUS[pane]).focus()
+        base = self.screen_stack[0]
+        base.set_focus(base.query_one(FIRST_FOCUS[pane]))  # now: the next key may be on its way
 
     @on(PaneTabs.Chosen)
     def _pane_chosen(self, event: PaneTabs.Chosen) -> None:
@@ -331,7 +342,18 @@ class TuigptApp(App[None]):
     @on(OpenCheckpoint)
     def _open_checkpoint(self, event: OpenCheckpoint) -> None:
         self._open(event.checkpoint)
+        self._stand_in = False
         self.action_show_pane("generate")
+
+    @on(ShowPoet)
+    def _show_poet(self, event: ShowPoet) -> None:
+        try:
+            hide_poet(self._home, not event.shown)
+        except UserError as error:
+            self.notify(str(error), severity="error")
+            return
+        if not event.shown:
+            self.notify("the poet is hidden; ctrl+p, checkpoints: show the poet", timeout=5)
 
     @on(Write)
     def _begin_writing(self, event: Write) -> None:
@@ -396,6 +418,16 @@ class TuigptApp(App[None]):
             yield SystemCommand(
                 f"view: {title.lower()}", f"Go to the {title.lower()} pane, {key}",
                 lambda pane=name: self.action_show_pane(pane),
+            )  # fmt: skip
+        if self._poet:
+            yield SystemCommand(
+                "checkpoints: hide the poet", "Leave the built-in model out of the lists",
+                lambda: self.post_message(ShowPoet(False)),
+            )  # fmt: skip
+        elif poet_is_hidden(self._home):
+            yield SystemCommand(
+                "checkpoints: show the poet", "Have the built-in model in the lists again",
+                lambda: self.post_message(ShowPoet(True)),
             )  # fmt: skip
         pane = self._generate_pane
         yield SystemCommand("generate: copy text", "Copy the newest text", pane.action_copy)

@@ -25,6 +25,13 @@ class WatchRun(Message):
 
 
 @dataclass
+class ShowPoet(Message):
+    """Have the built-in model in the lists from now on, or not."""
+
+    shown: bool
+
+
+@dataclass
 class Write(Message):
     """Let the open checkpoint go on from a prompt."""
 

@@ -17,7 +17,7 @@ from tuigpt.core.corpus import Corpus
 from tuigpt.core.model import GPT
 from tuigpt.core.tokenizer import CharTokenizer
 from tuigpt.core.trainer import CheckpointDue, Evaluated, Event, Progress, Stepped, Trainer
-from tuigpt.runs.log import MetricsTail
+from tuigpt.runs.log import METRICS_FILE, MetricsTail
 from tuigpt.runs.status import read_status, status_of_this_process
 from tuigpt.runs.store import list_checkpoints
 
@@ -106,7 +106,7 @@ class TestAFullDisk:
         message = read_status(tmp_path).message
         assert "cannot save step" in message and "No space left on device" in message
         assert "tried again" in message and steps(tmp_path) == []
-        told = [r for r in MetricsTail(tmp_path).read_new() if r["kind"] == "event"]
+        told = [r for r in MetricsTail(tmp_path / METRICS_FILE).read_new() if r["kind"] == "event"]
         assert told and all("No space left" in r["message"] for r in told)
 
     def test_it_is_tried_again_and_the_message_goes(

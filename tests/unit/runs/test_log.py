@@ -31,14 +31,14 @@ class TestWriting:
         text = 'a\nb\r\u2028\x85\x1b[31m"日🙂\udcff'
         log.append("sample", 3, text=text)
         assert (tmp_path / METRICS_FILE).read_bytes().count(b"\n") == 1
-        assert MetricsTail(tmp_path).read_new()[0]["text"] == text
+        assert MetricsTail(tmp_path / METRICS_FILE).read_new()[0]["text"] == text
 
     def test_a_resumed_run_goes_on_in_the_same_log(self, log: MetricsLog, tmp_path: Path) -> None:
         log.append("step", 1)
         log.close()
         again = MetricsLog(tmp_path)
         again.append("step", 2)
-        assert [r["step"] for r in MetricsTail(tmp_path).read_new()] == [1, 2]
+        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1, 2]
 
     @pytest.mark.parametrize("torn", [b'{"kind": "st', b"{", b'{"kind": "step", "step": 2}'])
     def test_a_line_torn_by_a_kill_spoils_nothing(
@@ -49,17 +49,17 @@ class TestWriting:
         with open(tmp_path / METRICS_FILE, "ab") as stream:
             stream.write(torn)
         MetricsLog(tmp_path).append("step", 3)
-        assert [r["step"] for r in MetricsTail(tmp_path).read_new()] == [1, 3]
+        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1, 3]
 
     def test_a_log_of_one_torn_line_begins_anew(self, tmp_path: Path) -> None:
         (tmp_path / METRICS_FILE).write_bytes(b'{"kin')
         MetricsLog(tmp_path).append("step", 1)
-        assert [r["step"] for r in MetricsTail(tmp_path).read_new()] == [1]
+        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1]
 
 
 class TestReading:
     def test_each_line_is_read_once(self, log: MetricsLog, tmp_path: Path) -> None:
-        tail = MetricsTail(tmp_path)
+        tail = MetricsTail(tmp_path / METRICS_FILE)
         assert tail.read_new() == []
         log.append("step", 1)
         log.append("step", 2)
@@ -69,13 +69,13 @@ class TestReading:
         assert [r["step"] for r in tail.read_new()] == [3]
 
     def test_before_there_is_a_log(self, tmp_path: Path) -> None:
-        tail = MetricsTail(tmp_path)
+        tail = MetricsTail(tmp_path / METRICS_FILE)
         assert tail.read_new() == []
         MetricsLog(tmp_path).append("step", 1)
         assert len(tail.read_new()) == 1
 
     def test_half_a_line_waits_for_its_other_half(self, tmp_path: Path) -> None:
-        tail = MetricsTail(tmp_path)
+        tail = MetricsTail(tmp_path / METRICS_FILE)
         line = '{"kind": "sample", "step": 1, "text": "日本"}\n'.encode()
         for end in range(1, len(line)):
             (tmp_path / METRICS_FILE).write_bytes(line[:end])
@@ -87,7 +87,7 @@ class TestReading:
         lines = [b"", b"nonsense", b"[1]", b"null", b"\xff\xfe", b"\0" * 20, b"[" * 100_000]
         good = b'{"kind": "step", "step": 1}'
         (tmp_path / METRICS_FILE).write_bytes(b"\n".join([*lines, good]) + b"\n")
-        assert [r["step"] for r in MetricsTail(tmp_path).read_new()] == [1]
+        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1]
 
 
 def step(number: int, loss: object = 1.0, **more: object) -> dict[str, object]:

@@ -15,10 +15,10 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tuigpt.runs.store import Checkpoint, Run
-from tuigpt.tui.messages import OpenCheckpoint, WatchRun
+from tuigpt.tui.messages import OpenCheckpoint, ShowPoet, WatchRun
 from tuigpt.wording import age, file_size, loss_text, one_line, short_count
 
-EMPTY = "No checkpoints yet. Every run saves its own; press ctrl+n to start one."
+EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
 
 WIDE = 60
 """Columns from which on a row has room for the less important facts."""
@@ -45,7 +45,15 @@ class CheckpointsPane(Vertical):
 A checkpoint is the model as it was at one step. **enter** opens it in the generate pane; on a run's
 own row it shows that run's training. ★ is the lowest validation loss of its run: usually the best
 writer. ▸ is the one that is open.
+
+**poet** comes with tuigpt: it has learned from Shakespeare's plays and is there before you train.
+**h** on its rows hides it; the commands, ctrl+p, show it again.
 """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("h", "hide_poet", "hide the poet", id="checkpoints.hide-poet",
+                tooltip="Leave the built-in model out of the lists"),
+    ]  # fmt: skip
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
@@ -61,21 +69,26 @@ writer. ▸ is the one that is open.
         yield self._list
         yield self._total
 
-    def show(self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None) -> None:
-        """List these runs. The cursor stays on its row, wherever that moves to."""
+    def show(
+        self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None, poet: Run | None = None
+    ) -> None:
+        """List these runs, and the built-in one below them.
+
+        The cursor stays on its row, wherever that moves to.
+        """
         rows: dict[str, Row] = {}
-        for run in runs:
+        for run in (*runs, poet) if poet else runs:
             rows[f"run {run.name}"] = run
             rows |= {str(c.path): c for c in reversed(run.checkpoints)}
         self._rows, self._open = rows, open_checkpoint
         self._draw()
-        checkpoints = [row for row in rows.values() if isinstance(row, Checkpoint)]
+        checkpoints = [c for run in runs for c in run.checkpoints]
         number, size = len(checkpoints), file_size(sum(c.size for c in checkpoints))
         total = f"{number:,} checkpoint{'s' if number != 1 else ''} · {size}"
-        words = total if checkpoints else ("No checkpoint has been saved yet." if rows else EMPTY)
+        words = total if checkpoints else ("No checkpoint has been saved yet." if runs else EMPTY)
+        self._list.display = bool(rows)
         if self._total.content != words:
             self._total.update(words)
-            self._list.display = bool(rows)
 
     def on_resize(self, event: Resize) -> None:
         self._draw()
@@ -103,9 +116,27 @@ writer. ▸ is the one that is open.
         options.clear_options()
         options.add_options(Option(line, id=key) for key, line in self._shown.items())
         keys = list(self._shown)
-        at = keys.index(str(cursor.id)) if cursor and cursor.id in self._shown else 0
+        row = self._rows.get(str(cursor.id)) if cursor else None
+        # The poet is where the cursor stands before there are runs, not where anybody put it.
+        stays = row is not None and (options.has_focus or not row.built_in)
+        at = keys.index(str(cursor.id)) if cursor and stays else 0
         options.highlighted = at if keys else None
         options.scroll_to(offset.x, offset.y, animate=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Only the poet can be hidden."""
+        if action != "hide_poet":
+            return True
+        cursor = self._list.highlighted_option
+        row = self._rows.get(str(cursor.id)) if cursor else None
+        return row is not None and row.built_in
+
+    @on(OptionList.OptionHighlighted)
+    def _moved(self) -> None:
+        self.refresh_bindings()
+
+    def action_hide_poet(self) -> None:
+        self.post_message(ShowPoet(False))
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -126,7 +157,7 @@ def _same(one: Checkpoint, other: Checkpoint | None) -> bool:
 
 
 def _run_line(run: Run, width: int) -> Content:
-    state = run.status.state
+    state = "built in" if run.built_in else run.status.state
     name = Content(one_line(run.name)).truncate(width - len(state) - 1, ellipsis=True)
     gap = " " * (width - name.cell_length - len(state))
     return Content.assemble((name.plain, "bold"), gap, (state, "$foreground-muted"))
@@ -138,7 +169,9 @@ def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Cont
         line = Content.assemble(start, "  ", (one_line(checkpoint.problem), "$text-error"))
         return line.truncate(width, ellipsis=True)
     val = f"  {loss_text(checkpoint.val_loss):>5} "
-    facts = f" {file_size(checkpoint.size):>7} {age(time.time() - checkpoint.modified):>7}"
+    # The age of a file that was installed tells nothing.
+    since = "" if checkpoint.built_in else age(time.time() - checkpoint.modified)
+    facts = f" {file_size(checkpoint.size):>7} {since:>7}"
     if width >= WIDE:
         facts = (
             f"  train {loss_text(checkpoint.train_loss):>5}  {short_count(checkpoint.n_params):>5}"

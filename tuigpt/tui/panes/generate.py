@@ -28,6 +28,11 @@ NO_CHECKPOINT = (
     " Or choose one in the checkpoints, ctrl+o."
 )
 READY = "Type a beginning, such as ROMEO: and press enter. The model goes on from there."
+POET_READY = (
+    "The poet is open: a model that comes with tuigpt and has learned from Shakespeare's plays."
+    " Type a beginning, such as ROMEO: and press enter; it goes on from there. ctrl+n trains a"
+    " model of your own."
+)
 
 DEFAULTS = SampleConfig()
 
@@ -65,6 +70,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         self._doing = Static(id="doing", markup=False)
         self._written = ""
         self._config = DEFAULTS
+        self._writer = ""
 
     def compose(self) -> ComposeResult:
         yield self._transcript
@@ -95,7 +101,8 @@ Type the beginning of a text and press **enter**: the open model goes on from it
     def watch_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         title = f"^g Generate · {checkpoint.label}" if checkpoint else "^g Generate"
         self.border_title = Content(title)
-        self._transcript.placeholder = READY if checkpoint else NO_CHECKPOINT
+        ready = POET_READY if checkpoint and checkpoint.built_in else READY
+        self._transcript.placeholder = ready if checkpoint else NO_CHECKPOINT
         label = one_line(checkpoint.label) if checkpoint else "no model open"
         self.query_one("#prompt", PromptBox).border_title = Content(label)
         if checkpoint:
@@ -128,6 +135,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         """A text has been asked for; its reports follow."""
         self.stopped()
         self._config = config
+        self._writer = self.checkpoint.label if self.checkpoint else ""
         self.writing = True
         self._transcript.start_entry()
         self._tell("waking the generator …")
@@ -167,9 +175,8 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         self._tell("")
         config = self._config
         top_k = config.top_k or "off"
-        label = self.checkpoint.label if self.checkpoint else ""
         self._note(
-            f"\n{how} · {label} · temperature {config.temperature:.2f} · top-k {top_k}"
+            f"\n{how} · {self._writer} · temperature {config.temperature:.2f} · top-k {top_k}"
             f" · seed {config.seed}"
         )
 

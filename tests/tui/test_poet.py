@@ -1,0 +1,195 @@
+"""The built-in model in the app: there at the first start, below the user's own, out of sight."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import MakeRun
+from textual.command import CommandPalette
+from textual.pilot import Pilot
+from textual.widgets import OptionList, TextArea
+from tui.conftest import OpenApp, screen_text, settle, until
+from tui.test_app import focused_pane
+
+from tuigpt.runs.store import Run, hide_poet, poet_is_hidden
+from tuigpt.tui.app import TuigptApp
+
+
+def opened(pilot: Pilot[None]) -> str:
+    app = pilot.app
+    assert isinstance(app, TuigptApp)
+    return app._checkpoint.label if app._checkpoint else ""
+
+
+def rows(pilot: Pilot[None]) -> list[str]:
+    found = pilot.app.query_one("#list", OptionList)
+    prompts = [found.get_option_at_index(n).prompt for n in range(found.option_count)]
+    return [" ".join(str(prompt).split()) for prompt in prompts]
+
+
+async def choose(pilot: Pilot[None], command: str) -> None:
+    """Carry out what the palette finds."""
+    await pilot.press("ctrl+p")
+    await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette))
+    await pilot.press(*command)
+    await until(pilot, lambda: command in screen_text(pilot).replace(f"🔎 {command}", ""))
+    await pilot.press("enter")
+    await until(pilot, lambda: not isinstance(pilot.app.screen, CommandPalette))
+
+
+class TestTheFirstStart:
+    @pytest.mark.parametrize("size", [(80, 24), (160, 45), (60, 16)])
+    async def test_the_first_prompt_is_answered(
+        self, open_app: OpenApp, poet: Run, size: tuple[int, int]
+    ) -> None:
+        async with open_app(*size) as pilot:
+            assert focused_pane(pilot) == "generate"
+            text = " ".join(screen_text(pilot).split())
+            assert "The poet is open" in text and "poet@5000" in text
+            await pilot.press(*"To be", "enter")
+            await until(pilot, lambda: "poet@5000 · temperature" in screen_text(pilot))
+
+    async def test_nothing_is_written_by_looking(
+        self, open_app: OpenApp, poet: Run, home: Path
+    ) -> None:
+        async with open_app():
+            pass
+        assert not home.exists()
+
+    async def test_it_is_listed_as_built_in(self, open_app: OpenApp, poet: Run) -> None:
+        async with open_app() as pilot:
+            assert rows(pilot)[0] == "poet built in"
+            assert re.fullmatch(r"▸ 5,000 1\.20 ★ \d+ B", rows(pilot)[1])
+            assert "No checkpoints of your own" in screen_text(pilot)
+            assert "No run yet" in screen_text(pilot)
+
+
+class TestBesideOwnRuns:
+    async def test_it_stands_below_them_and_is_not_opened(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        make_run("verse", {50: 2.0})
+        async with open_app() as pilot:
+            assert opened(pilot) == "verse@50"
+            assert [row.split()[0] for row in rows(pilot)] == ["verse", "▸", "poet", "5,000"]
+            assert "1 checkpoint ·" in screen_text(pilot)  # the poet is none of the user's
+
+    async def test_it_gives_way_to_the_first_model_of_ones_own(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        async with open_app() as pilot:
+            make_run("verse", {})
+            await until(pilot, lambda: "verse finished" in rows(pilot))
+            assert opened(pilot) == "poet@5000"
+            make_run("prose", {50: 2.0})
+            await until(pilot, lambda: opened(pilot) == "prose@50")
+            await until(pilot, lambda: "prose@50 is open now" in screen_text(pilot))
+
+    async def test_not_when_it_was_chosen(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        async with open_app() as pilot:
+            await pilot.press("ctrl+o", "down", "enter")
+            await until(pilot, lambda: focused_pane(pilot) == "generate")
+            make_run("verse", {50: 2.0})
+            await until(pilot, lambda: "verse finished" in rows(pilot))
+            await settle(pilot)
+            assert opened(pilot) == "poet@5000"
+
+    async def test_it_comes_back_when_all_else_is_gone(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        run = make_run("verse", {50: 2.0})
+        async with open_app() as pilot:
+            shutil.rmtree(run.folder)
+            await until(pilot, lambda: opened(pilot) == "poet@5000")
+
+    async def test_the_cursor_is_on_the_newest_run_unless_it_was_put_elsewhere(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        async with open_app() as pilot:
+            cursor = pilot.app.query_one("#list", OptionList)
+            make_run("verse", {50: 2.0})
+            await until(pilot, lambda: len(rows(pilot)) == 4)
+            assert cursor.highlighted == 0
+            await pilot.press("ctrl+o", "down", "down")
+            make_run("prose", {50: 2.0})
+            await until(pilot, lambda: len(rows(pilot)) == 6)
+            assert cursor.highlighted == 4
+
+    async def test_its_curve_can_be_looked_at_and_nothing_asked_of_it(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        make_run("verse", {50: 2.0})
+        async with open_app() as pilot:
+            await pilot.press("ctrl+o", "down", "down", "enter")
+            await until(pilot, lambda: "Training · poet" in screen_text(pilot))
+            assert "best 1.20 @ 5000" in screen_text(pilot).replace(",", "")
+            await pilot.press(*"spgkr")
+            await settle(pilot)
+            assert not poet.folder.exists() and pilot.app.is_running
+
+    async def test_a_run_of_its_name_takes_its_place(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun
+    ) -> None:
+        make_run("poet", {50: 2.0})
+        async with open_app() as pilot:
+            assert opened(pilot) == "poet@50" and len(rows(pilot)) == 2
+            assert "poet finished" in rows(pilot)
+
+
+class TestHiding:
+    async def test_by_key_on_its_own_rows_only(
+        self, open_app: OpenApp, poet: Run, make_run: MakeRun, home: Path
+    ) -> None:
+        make_run("verse", {50: 2.0})
+        async with open_app() as pilot:
+            await pilot.press("ctrl+o", "h")
+            await settle(pilot)
+            assert len(rows(pilot)) == 4 and "hide the poet" not in screen_text(pilot)
+            await pilot.press("end")
+            await until(pilot, lambda: "hide the poet" in screen_text(pilot))
+            await pilot.press("h")
+            await until(pilot, lambda: len(rows(pilot)) == 2)
+            await until(pilot, lambda: "the poet is hidden" in screen_text(pilot))
+        async with open_app() as pilot:
+            assert len(rows(pilot)) == 2
+
+    async def test_the_open_one_closes_and_the_palette_brings_it_back(
+        self, open_app: OpenApp, poet: Run, home: Path
+    ) -> None:
+        async with open_app() as pilot:
+            await choose(pilot, "checkpoints: hide the poet")
+            await until(pilot, lambda: "no model open" in screen_text(pilot))
+            assert rows(pilot) == []
+            await choose(pilot, "checkpoints: show the poet")
+            await until(pilot, lambda: opened(pilot) == "poet@5000")
+            assert rows(pilot)[0] == "poet built in"
+
+    async def test_the_keys_letter_can_be_typed_into_a_prompt(
+        self, open_app: OpenApp, poet: Run
+    ) -> None:
+        async with open_app() as pilot:
+            await pilot.press(*"hh")
+            assert pilot.app.query_one("#prompt", TextArea).text == "hh"
+            assert len(rows(pilot)) == 2
+
+    async def test_a_choice_that_cannot_be_kept_is_told(
+        self, open_app: OpenApp, poet: Run, home: Path
+    ) -> None:
+        home.write_text("in the way")
+        async with open_app() as pilot:
+            await pilot.press("ctrl+o", "h")
+            await until(pilot, lambda: "settings.json" in screen_text(pilot))
+            assert len(rows(pilot)) == 2
+
+    async def test_a_hidden_one_is_not_opened(
+        self, open_app: OpenApp, poet: Run, home: Path
+    ) -> None:
+        hide_poet(home, True)
+        async with open_app() as pilot:
+            assert focused_pane(pilot) == "training" and not opened(pilot)
+            assert poet_is_hidden(home)
