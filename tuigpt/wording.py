@@ -86,6 +86,19 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def times(number: float) -> str:
+    """How often something is done: 0.3 times, 4.8 times, 120 times."""
+    return f"{number:.1f} times" if number < 10 else f"{short_count(round(number))} times"
+
+
+def overfitting(parameters_per_character: float, epochs: float) -> str:
+    """What to expect of a model that will learn its text by heart, and what to do."""
+    return (
+        f"it will overfit: {parameters_per_character:.2g} parameters a character, and the text read"
+        f" {times(epochs)}; take fewer steps, a smaller model or more text"
+    )
+
+
 def visible(text: str) -> str:
     """Text that is safe on a terminal: control characters but newline and tab become pictures.
 
