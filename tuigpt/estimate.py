@@ -9,11 +9,20 @@ from dataclasses import dataclass
 
 from tuigpt.config import GPTConfig, TrainConfig
 
-MANY_READINGS = 4
-"""Readings up to which text that is read again teaches nearly as much as new text would
-(Muennighoff et al., "Scaling Data-Constrained Language Models", 2023)."""
+MANY_READINGS = 15
+"""Readings of a text after which a model that has room for it learns it by heart.
+
+With 11 parameters a character the workshop's medium model is at its best after 25 readings, and the
+recipe `fast` brought a tiny one there after 17; from then on both got worse. Muennighoff et al.
+2023, "Scaling Data-Constrained Language Models", find what reading again can teach used up after
+some 15 readings.
+"""
+
+CPU_TOKENS_AT_ONCE = 4096
+"""As in `core/trainer.py`, which the app cannot import."""
 
 _FLOAT = 4
+"""Bytes."""
 
 
 @dataclass(frozen=True)
@@ -53,37 +62,36 @@ def count_parameters(config: GPTConfig) -> Parameters:
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes that training takes in float32.
+    """Bytes that training takes.
 
     Attributes:
         weights: of the model.
         gradients: one for each weight.
         optimizer: two moments for each weight (AdamW), or one momentum (Muon).
-        activations: of one batch, kept from the forward for the backward pass, with its logits.
-        logit_gradients: what the backward pass begins with.
-        update: Muon's working space.
+        activations: kept from the forward for the backward pass, with the logits, of as many
+            windows as are computed at a time.
+        peak: the most at once, which is less than the sum: not all are there at all times.
     """
 
     weights: int
     gradients: int
     optimizer: int
     activations: int
-    logit_gradients: int
-    update: int
+    peak: int
 
-    @property
-    def peak(self) -> int:
-        """The most at once: at the end of the forward pass, early in the backward or in the update.
 
-        The last step's gradients live until the backward pass begins.
-        """
-        forward = self.gradients + self.activations
-        backward = self.activations + self.logit_gradients
-        return self.weights + self.optimizer + max(forward, backward, self.gradients + self.update)
+def windows_at_once(config: GPTConfig, train_config: TrainConfig, device_type: str) -> int:
+    """How many windows of a batch the trainer computes at a time, at most."""
+    rows = train_config.batch_size
+    most = train_config.micro_batch_size or rows
+    if not train_config.micro_batch_size and device_type == "cpu":
+        most = max(1, CPU_TOKENS_AT_ONCE // config.block_size)
+    pieces = -(-rows // most)
+    return -(-rows // pieces)
 
 
 def memory(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu") -> Memory:
-    """What the tensors of a training take, from the shapes in `core/model.py`.
+    """What the tensors of a training take in float32, from the shapes in `core/model.py`.
 
     For each token, in floats, a block keeps 16 widths: the inputs of both norms (2), what the norms
     give (2), queries, keys and values (3), what attention gives (1), the MLP's hidden layer before
@@ -93,37 +101,46 @@ def memory(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu
     and one for the embeddings, and on a processor attention then keeps three matrices of block_size
     by block_size a head: the probabilities, their mask, and both together.
 
-    Accuracy: the tensors' real peak on a processor is 1.00 to 1.10 times this. The process grows
-    by 1.0 to 1.7 times as much, because the C library keeps freed blocks that it cannot reuse;
-    PyTorch itself takes some 300 MB beside that.
+    Accuracy: on a processor the real peak of the tensors was 1.0 to 1.1 times this in eight trials
+    from 0.4 to 14 million parameters. The process grows by 1.0 to 2.0 times as much, because the C
+    library keeps freed blocks that it cannot reuse, and PyTorch takes some 300 MB beside that.
+    Computing in bfloat16 takes less.
 
     Args:
-        device_type: "cuda" computes attention with dropout without keeping its matrices.
+        device_type: "cpu" computes a batch in pieces; "cuda" computes attention with dropout
+            without keeping its matrices.
     """
-    width, blocks = config.n_embd, config.n_layer
-    tokens = train_config.batch_size * config.block_size
+    width, blocks, vocab_size = config.n_embd, config.n_layer, config.vocab_size
+    windows = windows_at_once(config, train_config, device_type)
+    tokens = windows * config.block_size
     per_block = 16 * width + 4 + config.n_head
-    outside = 2 * width
+    outside = 2 * width + 2 * vocab_size
     if config.dropout:
         per_block += 2 * width
         outside += width
         if device_type != "cuda":
             per_block += 3 * config.n_head * config.block_size
-    count = config.n_params
+    weights = gradients = config.n_params
     matrices = 12 * width * width * blocks  # those in the blocks, without their biases
     fast = train_config.recipe == "fast"
+    optimizer = 2 * weights - (matrices if fast else 0)
+    activations = tokens * (blocks * per_block + outside)
+    backward = activations + 2 * tokens * vocab_size
+    if windows < train_config.batch_size:  # the pieces before have left gradients
+        backward += gradients
     # Muon works on all matrices of a shape at once, at most a third of them: beside every matrix's
     # direction it holds their stack, two iterates and two Gram matrices.
-    update = matrices + 5 * matrices // 3 if fast else 0
-    logits = 2 * tokens * config.vocab_size
-    return Memory(
-        weights=_FLOAT * count,
-        gradients=_FLOAT * count,
-        optimizer=_FLOAT * (2 * count - (matrices if fast else 0)),
-        activations=_FLOAT * (tokens * (blocks * per_block + outside) + logits),
-        logit_gradients=_FLOAT * logits,
-        update=_FLOAT * update,
+    update = gradients + (matrices + 5 * matrices // 3 if fast else 0)
+    # Evaluations take a batch whole; in a block they hold 11 widths at most, and the last
+    # gradients are still there.
+    evaluated = min(train_config.batch_size, max(1, train_config.eval_tokens // config.block_size))
+    if not train_config.val_fraction:
+        evaluated = 0
+    evaluation = gradients + evaluated * config.block_size * max(
+        11 * width, 2 * width + 2 * vocab_size
     )
+    peak = weights + optimizer + max(backward, update, evaluation)
+    return Memory(*(_FLOAT * n for n in (weights, gradients, optimizer, activations, peak)))
 
 
 def needed_bytes(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu") -> int:
@@ -164,9 +181,7 @@ class Reading:
     def overfits(self) -> bool:
         """Whether the model will learn its text by heart instead of what texts have in common.
 
-        That takes both: room (more parameters than characters) and readings (more than
-        `MANY_READINGS`). The workshop's medium model, with 11 parameters a character, was at its
-        best after 25 readings, and after 57 worse than after 8.
+        That takes both: room (more parameters than characters) and more than `MANY_READINGS`.
         """
         return self.parameters_per_character > 1 and self.epochs > MANY_READINGS
 
@@ -192,7 +207,7 @@ def reading(
 
 @dataclass(frozen=True)
 class Calibration:
-    """Seconds that the parts of a training take on some machine. Writing checkpoints is not counted.
+    """Seconds that the parts of a training take on this machine, but for writing checkpoints.
 
     Attributes:
         step_seconds: of one update.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import replace
 from statistics import median
 
@@ -62,6 +63,9 @@ def calibrate(
         model = GPT(config)
         set_first_weights(model, train_config)
         trainer = Trainer(model.to(device), tokenizer, corpus, few)
+        if train_config.compile:
+            with suppress(RuntimeError):
+                trainer.compile()
         batches: list[float] = []
         steps: list[float] = []
         now = began = time.perf_counter()
