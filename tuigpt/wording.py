@@ -91,6 +91,13 @@ def times(number: float) -> str:
     return f"{number:.1f} times" if number < 10 else f"{short_count(round(number))} times"
 
 
+def step_time(seconds: float) -> str:
+    """How long a step takes: 12 ms, 0.27 s, 6.2 s."""
+    if seconds >= 9.95:
+        return duration(seconds)
+    return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
+
+
 def overfitting(parameters_per_character: float, epochs: float) -> str:
     """What to expect of a model that will learn its text by heart, and what to do."""
     return (

@@ -16,6 +16,7 @@ from tuigpt.config import (
     DEFAULT_PRESET,
     DEFAULT_RECIPE,
     PRESETS,
+    ConfigError,
     GPTConfig,
     TrainConfig,
     UserError,
@@ -23,14 +24,19 @@ from tuigpt.config import (
 )
 from tuigpt.core.calibrate import calibrate
 from tuigpt.core.corpus import Corpus
-from tuigpt.core.device import describe, memory_bytes, resolve_device
+from tuigpt.core.device import (
+    allow_tf32,
+    describe,
+    faster_precision,
+    memory_bytes,
+    resolve_device,
+)
 from tuigpt.core.named import BUILT_IN
 from tuigpt.core.split import train_characters
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.estimate import (
     Calibration,
     Memory,
-    Parameters,
     Reading,
     count_parameters,
     memory,
@@ -38,9 +44,11 @@ from tuigpt.estimate import (
     step_flops,
 )
 from tuigpt.paths import cache_dir
-from tuigpt.wording import duration, file_size, overfitting, short_count, times
+from tuigpt.wording import duration, file_size, overfitting, short_count, step_time, times
 
 _LABEL_WIDTH = 10
+
+_SMALLER = "try --micro-batch-size 1, a smaller --block-size, or a smaller model"
 
 
 @dataclass(frozen=True)
@@ -53,20 +61,28 @@ class _Plan:
     corpus: Corpus
     device: torch.device
     characters: int
-    parameters: Parameters
-    memory: Memory
-    reading: Reading
-    step_flops: int
+
+    @property
+    def memory(self) -> Memory:
+        return memory(self.config, self.train_config, self.device.type)
+
+    @property
+    def reading(self) -> Reading:
+        return reading(self.config, self.train_config, self.corpus.n_train, self.characters)
+
+    @property
+    def step_flops(self) -> int:
+        return step_flops(self.config, self.train_config)
 
     @property
     def problem(self) -> str:
         """Why there is no use in trying, or ""."""
-        have = memory_bytes(self.device)
-        if self.memory.peak <= have:
+        need, have = self.memory.peak, memory_bytes(self.device)
+        if need <= have:
             return ""
         return (
-            f"this needs at least {file_size(self.memory.peak)} of memory: {self.device} has"
-            f" {file_size(have)}; try a smaller --batch-size or --block-size, or a smaller model"
+            f"this needs at least {file_size(need)} of memory, but {self.device} has"
+            f" {file_size(have)}: {_SMALLER}"
         )
 
 
@@ -90,17 +106,29 @@ def run(
     end_cleanly_on_signals()
     with ProgressLine(sys.stderr) as progress:
         plan = _plan(home, sources, preset or DEFAULT_PRESET, model_fields, train_fields, progress)
+    problem, timing = plan.problem, None
     if not as_json:
-        for label, words in _figures(plan):
-            print(f"{label:>{_LABEL_WIDTH}}  {words}", flush=True)
-    timing = None if plan.problem else _timing(plan)
+        _print(_costs(plan))
+    if not problem:
+        timing = _timing(plan)
+        if minutes := plan.train_config.minutes:
+            steps = timing.steps_within(60 * minutes, plan.train_config)
+            plan = replace(plan, train_config=replace(plan.train_config, max_steps=steps))
     if as_json:
-        print(json.dumps(_facts(plan, timing)))
-    elif timing is not None:
-        print(f"{'time':>{_LABEL_WIDTH}}  {_time_in_words(plan, timing)}")
-    if plan.problem:
-        raise UserError(plan.problem)
+        print(json.dumps(_facts(plan, problem, timing)))
+    else:
+        if timing is not None:
+            _print([("time", _time_in_words(plan, timing))])
+        if timing is not None or not plan.train_config.minutes:
+            _print(_length(plan))
+    if problem:
+        raise UserError(problem)
     return 0
+
+
+def _print(lines: list[tuple[str, str]]) -> None:
+    for label, words in lines:
+        print(f"{label:>{_LABEL_WIDTH}}  {words}", flush=True)
 
 
 def _plan(
@@ -113,26 +141,20 @@ def _plan(
 ) -> _Plan:
     recipe = train_fields.get("recipe", DEFAULT_RECIPE)
     train_config = TrainConfig(**{**train_defaults(recipe), **train_fields})
+    if train_config.minutes and "max_steps" in train_fields:
+        raise ConfigError("minutes", "--minutes and --max-steps both tell the length: give one")
     device = resolve_device(train_config.device)
+    allow_tf32(device)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})
     block_size, cache = shape.block_size, cache_dir(home)
     text = read(sources or [BUILT_IN], train_config, cache, progress)
     tokenizer = make_tokenizer(text, train_config, block_size, progress)
     corpus = make_corpus(text, tokenizer, train_config, block_size, device, cache, progress)
     config = replace(shape, vocab_size=tokenizer.vocab_size)
+    if train_config.precision == "auto":
+        train_config = replace(train_config, precision=faster_precision(config, device))
     characters = train_characters(text.scan.characters, train_config.val_fraction)
-    return _Plan(
-        config=config,
-        train_config=train_config,
-        tokenizer=tokenizer,
-        corpus=corpus,
-        device=device,
-        characters=characters,
-        parameters=count_parameters(config),
-        memory=memory(config, train_config, device.type),
-        reading=reading(config, train_config, corpus.n_train, characters),
-        step_flops=step_flops(config, train_config),
-    )
+    return _Plan(config, train_config, tokenizer, corpus, device, characters)
 
 
 def _timing(plan: _Plan) -> Calibration:
@@ -146,47 +168,58 @@ def _timing(plan: _Plan) -> Calibration:
         if isinstance(error, MemoryError) or "memory" in reason:
             raise UserError(
                 f"out of memory: this needs at least {file_size(plan.memory.peak)} on"
-                f" {plan.device}; try a smaller --batch-size or --block-size, or a smaller model"
+                f" {plan.device}: {_SMALLER}"
             ) from None
         raise
 
 
-def _figures(plan: _Plan) -> list[tuple[str, str]]:
-    parts, need, reading = plan.parameters, plan.memory, plan.reading
+def _costs(plan: _Plan) -> list[tuple[str, str]]:
+    """What is known before a step is timed, as (label, words)."""
+    parts, need = count_parameters(plan.config), plan.memory
     names = {
-        "tokens in and out": parts.tokens,
+        "tokens, in and out": parts.tokens,
         "positions": parts.positions,
         "attention": parts.attention,
         "MLPs": parts.mlp,
         "norms": parts.norms,
     }
-    width = len(f"{parts.total:,}")
-    label, steps = "", f"{plan.train_config.max_steps:,} steps"
-    lines = [("parameters", f"{parts.total:>{width},}")]
-    lines += [
-        (label, f"{count:>{width},}  {count / parts.total:4.0%}  {name}")
-        for name, count in names.items()
-    ]
     kept = {
         "weights": need.weights,
         "gradients": need.gradients,
         "optimizer": need.optimizer,
         "activations": need.activations,
     }
-    words = ", ".join(f"{name} {file_size(size)}" for name, size in kept.items())
-    lines += [
-        ("memory", f"{file_size(need.peak)} at least, of {file_size(memory_bytes(plan.device))}"
-                   f" on {describe(plan.device)}"),
-        ("", words),
-        ("a step", f"{reading.step_tokens:,} tokens, {short_count(plan.step_flops)} FLOP"),
-        ("in all", f"{steps}, {short_count(reading.tokens)} tokens:"
-                   f" the text {times(reading.epochs)}"),
-        ("text", f"{plan.characters:,} characters to train on:"
-                 f" {reading.parameters_per_character:.2g} parameters for each"),
-    ]  # fmt: skip
-    if reading.overfits:
-        lines.append(("warning", overfitting(reading.parameters_per_character, reading.epochs)))
-    return lines
+    width = len(f"{parts.total:,}")
+    tokens = plan.reading.step_tokens
+    return [
+        ("parameters", f"{parts.total:,}"),
+        *(("", f"{n:>{width},} {n / parts.total:4.0%}  {name}") for name, n in names.items()),
+        (
+            "memory",
+            f"at least {file_size(need.peak)} of {file_size(memory_bytes(plan.device))}"
+            f" on {describe(plan.device)}",
+        ),
+        ("", " · ".join(f"{name} {file_size(size)}" for name, size in kept.items())),
+        ("a step", f"{tokens:,} tokens, {short_count(plan.step_flops)} FLOP"),
+    ]
+
+
+def _length(plan: _Plan) -> list[tuple[str, str]]:
+    """How much is read, and whether that is too much, as (label, words)."""
+    reading = plan.reading
+    steps, characters = plan.train_config.max_steps, plan.characters
+    return [
+        (
+            "reads",
+            f"{steps:,} steps, {short_count(reading.tokens)} tokens:"
+            f" {characters:,} characters {times(reading.epochs)}",
+        ),
+        ("size", f"{reading.parameters_per_character:.2g} parameters a character"),
+        *[
+            ("warning", overfitting(reading.parameters_per_character, reading.epochs))
+            for _ in range(reading.overfits)
+        ],
+    ]
 
 
 def _time_in_words(plan: _Plan, timing: Calibration) -> str:
@@ -194,23 +227,24 @@ def _time_in_words(plan: _Plan, timing: Calibration) -> str:
     speed = plan.step_flops / timing.step_seconds
     return (
         f"{duration(timing.seconds(config))} in all on {describe(plan.device)}:"
-        f" {timing.step_seconds:.2g} s a step ({short_count(speed)} FLOP/s)"
+        f" {step_time(timing.step_seconds)} a step, {short_count(speed)} FLOP/s"
     )
 
 
-def _facts(plan: _Plan, timing: Calibration | None) -> dict[str, Any]:
-    reading = plan.reading
+def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, Any]:
+    parts = count_parameters(plan.config)
     return {
-        "parameters": asdict(plan.parameters) | {"total": plan.parameters.total},
-        "memory": asdict(plan.memory)
-        | {"peak": plan.memory.peak, "device": memory_bytes(plan.device)},
+        "parameters": asdict(parts) | {"total": parts.total},
+        "memory": asdict(plan.memory),
+        "device": describe(plan.device),
+        "device_memory": memory_bytes(plan.device),
+        "max_steps": plan.train_config.max_steps,
         "step_flops": plan.step_flops,
-        **asdict(reading),
+        **asdict(plan.reading),
+        "overfits": plan.reading.overfits,
         "train_tokens": plan.corpus.n_train,
         "train_characters": plan.characters,
-        "overfits": reading.overfits,
-        "device": describe(plan.device),
-        "problem": plan.problem,
         "calibration": asdict(timing) if timing else None,
         "seconds": timing.seconds(plan.train_config) if timing else None,
+        "problem": problem,
     }
