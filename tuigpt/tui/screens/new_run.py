@@ -92,7 +92,7 @@ class NewRun(ModalScreen[str | None]):
         self._launch: Launch | None = None
         self._recipe = DEFAULT_RECIPE
         self._refused = False
-        self._text: tuple[tuple[str, ...], dict[str, Any]] | None = None
+        self._known_text: tuple[tuple[str, ...], dict[str, Any]] | None = None
         self._preview = TextPreview(id="preview")
         self._cost = Cost(id="cost")
 
@@ -154,8 +154,8 @@ class NewRun(ModalScreen[str | None]):
         """What these settings cost, with a warning where they lead to overfitting."""
         model, train, flags = self._settings()
         facts = None
-        if self._text is not None and self._text[0] == self._what_is_read():
-            facts = self._text[1]
+        if self._known_text is not None and self._known_text[0] == self._what_is_read():
+            facts = self._known_text[1]
             model = replace(model, vocab_size=facts["vocab_size"])
         found = self._cost.reckon(model, train, facts, self._arguments(flags))
         self._say("")
@@ -174,7 +174,7 @@ class NewRun(ModalScreen[str | None]):
     def _text_read(self, event: TextPreview.Read) -> None:
         if self._launch is not None or self._refused:
             return
-        self._text = None if event.facts is None else (self._what_is_read(), event.facts)
+        self._known_text = None if event.facts is None else (self._what_is_read(), event.facts)
         offer = event.preview.offer
         if offer is not None:
             self._say(f"ctrl+y  {offer.words}")

@@ -34,12 +34,12 @@ class Cost(Static):
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id, markup=False)
-        self._size = ""
+        self._figures = ""
         self._train_config = TrainConfig()
         self._arguments: tuple[str, ...] = ()
         self._timed: tuple[str, ...] = ()
         self._timing: Calibration | None = None
-        self._device = ""
+        self._device = "cpu"  # until a trial tells
 
     def reckon(
         self,
@@ -61,13 +61,15 @@ class Cost(Static):
         self._train_config, self._arguments = train_config, tuple(arguments)
         if self._what_matters() != self._timed:
             self._end_trial()
-        need = file_size(needed_bytes(model, train_config))
+        need = file_size(needed_bytes(model, train_config, self._device.split(":")[0]))
         about = "" if text else "about "
-        self._size = f"{about}{short_count(model.n_params)} parameters · {need} of memory and more"
+        self._figures = (
+            f"{about}{short_count(model.n_params)} parameters · {need} of memory and more"
+        )
         found = None
         if text and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
             found = reading(model, train_config, text["train"], text["train_characters"])
-            self._size += f" · reads the text {times(found.epochs)}"
+            self._figures += f" · reads the text {times(found.epochs)}"
         self._show_time()
         return found
 
@@ -120,4 +122,4 @@ class Cost(Static):
         self._show(Content(f"{duration(seconds)} in all: {step} a step on {self._device}"))
 
     def _show(self, time: Content) -> None:
-        self.update(Content("\n").join([Content(self._size), time]))
+        self.update(Content("\n").join([Content(self._figures), time]))
