@@ -98,10 +98,16 @@ def step_time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
 
 
+def density(parameters_per_character: float) -> str:
+    """How large a model is for its text: 0.1 or 11 parameters a character."""
+    ratio = parameters_per_character
+    return f"{f'{ratio:.2g}' if ratio < 10 else short_count(round(ratio))} parameters a character"
+
+
 def overfitting(parameters_per_character: float, epochs: float) -> str:
     """What to expect of a model that will learn its text by heart, and what to do."""
     return (
-        f"it will overfit: {parameters_per_character:.2g} parameters a character, and the text read"
+        f"it will overfit: {density(parameters_per_character)}, and the text read"
         f" {times(epochs)}; take fewer steps, a smaller model or more text"
     )
 

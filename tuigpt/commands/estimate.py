@@ -44,7 +44,7 @@ from tuigpt.estimate import (
     step_flops,
 )
 from tuigpt.paths import cache_dir
-from tuigpt.wording import duration, file_size, overfitting, short_count, step_time, times
+from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
 
 _LABEL_WIDTH = 10
 
@@ -214,7 +214,7 @@ def _length(plan: _Plan) -> list[tuple[str, str]]:
             f"{steps:,} steps, {short_count(reading.tokens)} tokens:"
             f" {characters:,} characters {times(reading.epochs)}",
         ),
-        ("size", f"{reading.parameters_per_character:.2g} parameters a character"),
+        ("size", density(reading.parameters_per_character)),
         *[
             ("warning", overfitting(reading.parameters_per_character, reading.epochs))
             for _ in range(reading.overfits)

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Reading, needed_bytes, reading
 from tuigpt.tui.process import asked, complaint
+from tuigpt.tui.widgets.text_preview import LABEL_WIDTH
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
 ESTIMATE = (sys.executable, "-m", "tuigpt", "estimate", "--json")
@@ -64,12 +65,12 @@ class Cost(Static):
         need = file_size(needed_bytes(model, train_config, self._device.split(":")[0]))
         about = "" if text else "about "
         self._figures = (
-            f"{about}{short_count(model.n_params)} parameters · {need} of memory and more"
+            f"{about}{short_count(model.n_params)} parameters · {need} of memory or more"
         )
         found = None
         if text and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
             found = reading(model, train_config, text["train"], text["train_characters"])
-            self._figures += f" · reads the text {times(found.epochs)}"
+            self._figures += f" · text read {times(found.epochs)}"
         self._show_time()
         return found
 
@@ -122,4 +123,9 @@ class Cost(Static):
         self._show(Content(f"{duration(seconds)} in all: {step} a step on {self._device}"))
 
     def _show(self, time: Content) -> None:
-        self.update(Content("\n").join([Content(self._figures), time]))
+        rows = (("cost", Content(self._figures)), ("time", time))
+        labelled = [
+            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
+            for label, words in rows
+        ]
+        self.update(Content("\n").join(labelled))

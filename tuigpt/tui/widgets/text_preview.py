@@ -23,7 +23,7 @@ SETTLED_AFTER = 0.3
 PROGRESS_AFTER = 0.5
 """Seconds of reading after which progress takes the place of what stood there."""
 
-_LABEL_WIDTH = 9
+LABEL_WIDTH = 9
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class TextPreview(VerticalScroll):
     def _show_report(self, record: dict[str, Any]) -> None:
         self.offer = None
         lines = [
-            Content.assemble((f"{label:>{_LABEL_WIDTH}}  ", "$foreground-muted"), words)
+            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
             for label, words in record["lines"]
         ]
         self._say(Content("\n").join(lines))
