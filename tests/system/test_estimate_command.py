@@ -58,7 +58,7 @@ def test_too_much_memory_is_said_before_trying(tuigpt: Tuigpt, verse_file: Path)
 def test_what_cannot_be_trained_is_one_line(tuigpt: Tuigpt, tmp_path: Path) -> None:
     short = tmp_path / "short.txt"
     short.write_text("to be or not to be\n", encoding="utf-8")
-    for arguments in ([short], ["--n-head=7"], ["--minutes=1", "--max-steps=5"]):
+    for arguments in ([short], ["--minutes=1", "--max-steps=5"]):
         done = tuigpt("estimate", *arguments)
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
