@@ -187,7 +187,7 @@ async def test_the_cost_is_reckoned_at_once_and_then_timed(home: Path, tmp_path:
         assert costs(pilot)[0].split("  ")[-1].startswith("about 438k parameters · ")
         await until(pilot, lambda: "min in all" in costs(pilot)[1])
         first, second = costs(pilot)
-        assert "438k parameters · 79.4 MB of memory or more · text read 4.8 times" in first
+        assert "438k parameters · 79.4 MB or more · text read 4.8 times" in first
         assert "22 min in all: 0.25 s a step on cpu" in second
         pilot.app.screen.query_one("#max_steps", Input).value = "100"
         await until(pilot, lambda: "30 s in all: 0.25 s a step on cpu" in costs(pilot)[1])

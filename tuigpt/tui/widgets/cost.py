@@ -64,9 +64,7 @@ class Cost(Static):
             self._end_trial()
         need = file_size(needed_bytes(model, train_config, self._device.split(":")[0]))
         about = "" if text else "about "
-        self._figures = (
-            f"{about}{short_count(model.n_params)} parameters · {need} of memory or more"
-        )
+        self._figures = f"{about}{short_count(model.n_params)} parameters · {need} or more"
         found = None
         if text and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
             found = reading(model, train_config, text["train"], text["train_characters"])
