@@ -122,6 +122,14 @@ def _parser() -> argparse.ArgumentParser:
     inspect.add_argument("--fetch", action="store_true", help=argparse.SUPPRESS)
     _add_settings(inspect)
 
+    estimate = commands.add_parser(
+        "estimate", parents=[home], help="tell what a training would cost, before it starts"
+    )
+    estimate.set_defaults(run=_run_estimate)
+    _add_text(estimate)
+    estimate.add_argument("--json", action="store_true", help="print one JSON object instead")
+    _add_settings(estimate)
+
     generate = commands.add_parser("generate", parents=[home], help="write text from a checkpoint")
     generate.set_defaults(run=_run_generate)
     generate.add_argument("checkpoint", metavar="CHECKPOINT", help=_CHECKPOINT)
@@ -343,6 +351,20 @@ def _run_inspect(options: argparse.Namespace) -> int:
         train_fields=given_fields(options, TrainConfig),
         as_json=options.json,
         fetch=options.fetch,
+    )
+
+
+def _run_estimate(options: argparse.Namespace) -> int:
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as when training, or times would differ
+    from tuigpt.commands.estimate import run
+
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=given_fields(options, TrainConfig),
+        as_json=options.json,
     )
 
 

@@ -86,6 +86,32 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24} h"
 
 
+def times(number: float) -> str:
+    """How often something is done: 0.3 times, 4.8 times, 120 times."""
+    return f"{number:.1f} times" if number < 10 else f"{short_count(round(number))} times"
+
+
+def step_time(seconds: float) -> str:
+    """How long a step takes: 12 ms, 0.27 s, 6.2 s."""
+    if seconds >= 9.95:
+        return duration(seconds)
+    return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
+
+
+def density(parameters_per_character: float) -> str:
+    """How large a model is for its text: 0.1 or 11 parameters a character."""
+    ratio = parameters_per_character
+    return f"{f'{ratio:.2g}' if ratio < 10 else short_count(round(ratio))} parameters a character"
+
+
+def overfitting(parameters_per_character: float, epochs: float) -> str:
+    """What to expect of a model that will learn its text by heart, and what to do."""
+    return (
+        f"it will overfit: {density(parameters_per_character)}, and the text read"
+        f" {times(epochs)}; take fewer steps, a smaller model or more text"
+    )
+
+
 def visible(text: str) -> str:
     """Text that is safe on a terminal: control characters but newline and tab become pictures.
 

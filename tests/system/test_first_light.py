@@ -36,7 +36,7 @@ def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> 
         if typed.get(field):
             terminal.press(typed[field])
             terminal.until(rf"{field.replace('_', ' ')} +{re.escape(typed[field])} ")
-    terminal.until(r"about \d+k parameters")
+    terminal.until(r"\d+k parameters · ")
     terminal.press("enter")
     terminal.until(lambda screen: "Start training" not in screen)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,6 +16,7 @@ from textual.widgets import Button, Input, Static
 
 from tuigpt.tui import app as app_module
 from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.widgets import cost
 from tuigpt.tui.widgets.text_preview import TextPreview
 
 CHAT = "[red]Ana[/]: see you 😀 [link=\n" * 200
@@ -56,6 +60,30 @@ def preview(pilot: Pilot[None]) -> str:
 
 def verdict(pilot: Pilot[None]) -> str:
     return str(pilot.app.screen.query_one("#verdict", Static).render())
+
+
+def costs(pilot: Pilot[None]) -> list[str]:
+    return str(pilot.app.screen.query_one(cost.Cost).render()).splitlines()
+
+
+TIMED = {
+    "calibration": dict(
+        step_seconds=0.25, eval_seconds=1.0, sample_seconds=0.5, whole_eval_seconds=3.0
+    ),
+    "device": "cpu",
+    "problem": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts another program in the place of `tuigpt estimate`; it is given the arguments."""
+
+    def replace_by(program: str) -> None:
+        monkeypatch.setattr(cost, "ESTIMATE", (sys.executable, "-c", program))
+
+    replace_by(f"print({json.dumps(TIMED)!r})")
+    return replace_by
 
 
 def write(folder: Path, name: str, content: bytes) -> str:
@@ -152,3 +180,77 @@ async def test_fields_left_alone_follow_the_recipe(tmp_path: Path) -> None:
         assert fields["batch_size"].value == "7"
         fields["recipe"].value = "fast"
         await until(pilot, lambda: fields["learning_rate"].value == fast_rate)
+
+
+async def test_the_cost_is_reckoned_at_once_and_then_timed(home: Path, tmp_path: Path) -> None:
+    async with form(home) as pilot:
+        assert costs(pilot)[0].split("  ")[-1].startswith("about 438k parameters · ")
+        await until(pilot, lambda: "min in all" in costs(pilot)[1])
+        first, second = costs(pilot)
+        assert "438k parameters · 79.4 MB or more · text read 4.8 times" in first
+        assert "22 min in all: 0.25 s a step on cpu" in second
+        pilot.app.screen.query_one("#max_steps", Input).value = "100"
+        await until(pilot, lambda: "30 s in all: 0.25 s a step on cpu" in costs(pilot)[1])
+        pilot.app.screen.query_one("#batch_size", Input).value = "8"
+        await until(pilot, lambda: "0.25 s" not in costs(pilot)[1])  # it is another step now
+        await until(pilot, lambda: "0.25 s" in costs(pilot)[1])
+        pilot.app.screen.query_one("#batch_size", Input).value = "no"
+        await until(pilot, lambda: costs(pilot) == [])
+
+
+async def test_too_little_memory_is_said_before_anything_starts(
+    home: Path, timing: Callable[[str], None]
+) -> None:
+    problem = "this needs at least 40 [GB] of memory, but cpu has 8 GB: try a smaller model"
+    timing(f"print({json.dumps(TIMED | {'problem': problem, 'calibration': None})!r})")
+    async with form(home, size=(160, 45)) as pilot:
+        await until(pilot, lambda: problem in costs(pilot)[1])
+    timing("import sys; sys.exit('tuigpt: the disk is [full')")
+    async with form(home) as pilot:
+        await until(pilot, lambda: "the disk is [full" in costs(pilot)[1])
+
+
+async def test_a_timing_ends_with_its_settings_and_with_the_form(
+    home: Path, tmp_path: Path, timing: Callable[[str], None]
+) -> None:
+    started = tmp_path / "started"
+    started.mkdir()
+    timing(
+        "import os, pathlib, time\n"
+        f"pathlib.Path({str(started)!r}, str(os.getpid())).touch()\n"
+        "time.sleep(600)"
+    )
+    async with form(home) as pilot:
+        await until(pilot, lambda: len(list(started.iterdir())) == 1)
+        assert "timing a few steps" in costs(pilot)[1]
+        (first,) = (int(path.name) for path in started.iterdir())
+        pilot.app.screen.query_one("#block_size", Input).value = "32"
+        await until(pilot, lambda: len(list(started.iterdir())) == 2)
+        await until(pilot, lambda: not is_running(first))
+        (second,) = {int(path.name) for path in started.iterdir()} - {first}
+        await pilot.press("escape")
+        await until_ended(pilot, second)
+
+
+async def test_overfitting_is_foreseen(home: Path, tmp_path: Path) -> None:
+    async with form(home, write(tmp_path, "a.txt", CHAT.encode())) as pilot:
+        await until(pilot, lambda: verdict(pilot).startswith("it will overfit: 80 parameters a"))
+        assert pilot.app.screen.query_one("#verdict").has_class("doubtful")
+        pilot.app.screen.query_one("#max_steps", Input).value = "10"
+        await until(pilot, lambda: verdict(pilot) == "")
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def until_ended(pilot: Pilot[None], pid: int) -> None:
+    for _ in range(PATIENCE):
+        if not is_running(pid):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError("the process of the form is still there")

@@ -28,6 +28,7 @@ def loaded_by(statement: str) -> str:
     [
         "tuigpt.cli",
         "tuigpt.config",
+        "tuigpt.estimate",
         "tuigpt.tui.app",
         "tuigpt.runs.store",
         "tuigpt.runs.follow",

@@ -16,7 +16,10 @@ from tuigpt.wording import (
     loss_text,
     meaning_of_loss,
     one_line,
+    overfitting,
     short_count,
+    step_time,
+    times,
     visible,
 )
 
@@ -129,3 +132,18 @@ class TestTextOnATerminal:
 def test_a_loss_worse_than_guessing_is_not_called_untrained() -> None:
     assert "learning rate" in meaning_of_loss(176255.7, 65)
     assert "nothing learned" in meaning_of_loss(4.34, 65)
+
+
+def test_how_often_and_how_long_in_few_characters() -> None:
+    assert [times(n) for n in (0.25, 4.77, 254, 3800)] == [
+        "0.2 times", "4.8 times", "254 times", "3.8k times"
+    ]  # fmt: skip
+    assert [step_time(s) for s in (0.0123, 0.27, 6.21, 25, 600)] == [
+        "12 ms", "0.27 s", "6.2 s", "25 s", "10 min"
+    ]  # fmt: skip
+
+
+def test_overfitting_names_both_causes() -> None:
+    assert overfitting(10.7, 24.5).startswith(
+        "it will overfit: 11 parameters a character, and the text read 24 times; "
+    )

@@ -12,15 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals, progress_text
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, UserError, bpe_size
+from tuigpt.config import (
+    DEFAULT_PRESET,
+    DEFAULT_RECIPE,
+    PRESETS,
+    GPTConfig,
+    TrainConfig,
+    UserError,
+    bpe_size,
+    train_defaults,
+)
 from tuigpt.core.baselines import baselines
 from tuigpt.core.detect import OfferError
 from tuigpt.core.encode import learn_tokenizer
 from tuigpt.core.named import BUILT_IN, NotFetched, open_text
 from tuigpt.core.split import check_split, train_characters, train_tokens
 from tuigpt.core.text import Progress, Scan, Text, scan
+from tuigpt.estimate import reading
 from tuigpt.paths import cache_dir
-from tuigpt.wording import file_size, one_line, short_count, visible
+from tuigpt.wording import file_size, one_line, short_count, times, visible
 
 REPORT_EVERY = 0.2
 """Least seconds between two progress lines for the app."""
@@ -123,7 +133,8 @@ def _report(
     fetch: bool,
     progress: Progress | None = None,
 ) -> Report:
-    config = TrainConfig(**train_fields)
+    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
+    config = TrainConfig(**{**train_defaults(recipe), **train_fields})
     shape = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as line:
         tell = progress or line
@@ -153,6 +164,7 @@ def _report(
         "train": split.n_train,
         "val": split.n_val,
         "unit": split.unit,
+        "train_characters": train_characters(found.characters, config.val_fraction),
         "vocab_size": split.vocab_size,
         "baselines": rulers,
         "parameters": model.n_params,
@@ -233,15 +245,11 @@ def _counting(rulers: dict[str, float]) -> str:
 
 
 def _model(found: Scan, split: _Split, config: TrainConfig, model: GPTConfig) -> str:
-    tokens_read = config.max_steps * config.batch_size * model.block_size
-    times = tokens_read / max(1, split.n_train)
     n_train = train_characters(found.characters, config.val_fraction)
-    ratio = model.n_params / max(1, n_train)
+    plan = reading(model, config, split.n_train, n_train)
+    verdict = "it will be memorised" if plan.overfits else "too much to memorise"
     words = f"{short_count(model.n_params)} parameters"
-    often = f"{times:.1f}" if times < 10 else short_count(round(times))
-    # The workshop's medium model, 11 parameters a character, recites from the 20th reading on.
-    verdict = "it may be memorised" if times >= 5 and ratio >= 1 else "too much to memorise"
-    words += f"; text read {often} times: {verdict}"
+    words += f"; text read {times(plan.epochs)}: {verdict}"
     alphabet = model.vocab_size * model.n_embd
     if alphabet > 0.3 * model.n_params:
         words += f"; {short_count(alphabet)} parameters are for the alphabet"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 from statistics import median
 
 import torch
@@ -17,6 +18,7 @@ from tuigpt.core.text import Progress
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import LONGEST_WHOLE_PASS, Stepped, Trainer
 from tuigpt.core.trainer import Progress as Part
+from tuigpt.estimate import Calibration
 
 _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 """After these no further step is timed; one always is."""
@@ -24,50 +26,6 @@ _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 _EVALUATED_BATCHES = 3
 _SAMPLE_SECONDS = 1.0
 """After it the rest of a sample is reckoned."""
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What the parts of a training take. Writing checkpoints is not counted.
-
-    Attributes:
-        step_seconds: of one update.
-        eval_seconds: of one evaluation while training; 0 without a validation part.
-        sample_seconds: of one sample; 0 if none is drawn.
-        whole_eval_seconds: of the last evaluation, over the whole validation part; 0 if the part
-            is too long for one.
-    """
-
-    step_seconds: float
-    eval_seconds: float
-    sample_seconds: float
-    whole_eval_seconds: float
-
-    def seconds(self, train_config: TrainConfig) -> float:
-        """What a whole run takes."""
-        return self._seconds(train_config.max_steps, train_config.eval_interval)
-
-    def steps_within(self, seconds: float, train_config: TrainConfig) -> int:
-        """The most steps whose run, with its evaluations and samples, ends in time; at least 1."""
-        fits, too_many = 1, max(2, int(seconds / self.step_seconds) + 2)
-        while too_many - fits > 1:
-            middle = (fits + too_many) // 2
-            if self._seconds(middle, train_config.eval_interval) <= seconds:
-                fits = middle
-            else:
-                too_many = middle
-        return fits
-
-    def _seconds(self, steps: int, eval_interval: int) -> float:
-        # `Trainer.run` evaluates before step 0 and every interval, and then at the end; it draws
-        # a sample with each of these but the first.
-        samples = -(-steps // eval_interval)
-        return (
-            steps * self.step_seconds
-            + (samples + 1) * self.eval_seconds
-            + samples * self.sample_seconds
-            + self.whole_eval_seconds
-        )
 
 
 def calibrate(
@@ -105,6 +63,9 @@ def calibrate(
         model = GPT(config)
         set_first_weights(model, train_config)
         trainer = Trainer(model.to(device), tokenizer, corpus, few)
+        if train_config.compile:
+            with suppress(RuntimeError):
+                trainer.compile()
         batches: list[float] = []
         steps: list[float] = []
         now = began = time.perf_counter()

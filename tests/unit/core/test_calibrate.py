@@ -8,12 +8,13 @@ import pytest
 import torch
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.core.calibrate import Calibration, calibrate
+from tuigpt.core.calibrate import calibrate
 from tuigpt.core.corpus import Corpus
 from tuigpt.core.model import GPT
 from tuigpt.core.text import silent
 from tuigpt.core.tokenizer import CharTokenizer
 from tuigpt.core.trainer import Evaluated, Sampled, Stepped, Trainer
+from tuigpt.estimate import Calibration
 
 TEXT = "Tell me, O muse, of that ingenious hero who travelled far and wide.\n" * 40
 TOKENIZER = CharTokenizer.from_text(TEXT)

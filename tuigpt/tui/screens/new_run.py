@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,9 +33,10 @@ from tuigpt.config import (
 from tuigpt.paths import user_path
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.store import RUN_FILE, free_name, new_run_folder
+from tuigpt.tui.widgets.cost import Cost
 from tuigpt.tui.widgets.keys_in_order import Field
 from tuigpt.tui.widgets.text_preview import TextPreview
-from tuigpt.wording import short_count
+from tuigpt.wording import overfitting, short_count
 
 BUILT_IN_TEXT = "shakespeare"
 
@@ -90,8 +92,9 @@ class NewRun(ModalScreen[str | None]):
         self._launch: Launch | None = None
         self._recipe = DEFAULT_RECIPE
         self._refused = False
-        self._n_params = 0
+        self._known_text: tuple[tuple[str, ...], dict[str, Any]] | None = None
         self._preview = TextPreview(id="preview")
+        self._cost = Cost(id="cost")
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
@@ -105,6 +108,7 @@ class NewRun(ModalScreen[str | None]):
                     yield Field(default, id=name, compact=True, tooltip=explanation)
             yield Static(id="hint", markup=False)
             yield self._preview
+            yield self._cost
             yield Static(id="verdict", markup=False)
             with Horizontal(id="buttons"):
                 yield Button("Start training", id="start", variant="primary", compact=True)
@@ -137,17 +141,29 @@ class NewRun(ModalScreen[str | None]):
         self.query(Input).remove_class("wrong")
         self._refused = False
         try:
-            model, flags = self._settings()
+            _, _, flags = self._settings()
         except ConfigError as error:
             self._preview.forget()
+            self._cost.forget()
             self._complain(error)
             return
-        self._n_params = model.n_params
-        self._say_size()
+        self._say_cost()
         self._preview.look(self._arguments(flags))
 
-    def _say_size(self) -> None:
-        self._say(f"about {short_count(self._n_params)} parameters")
+    def _say_cost(self) -> None:
+        """What these settings cost, with a warning where they lead to overfitting."""
+        model, train, flags = self._settings()
+        facts = None
+        if self._known_text is not None and self._known_text[0] == self._what_is_read():
+            facts = self._known_text[1]
+            model = replace(model, vocab_size=facts["vocab_size"])
+        found = self._cost.reckon(model, train, facts, self._arguments(flags))
+        self._say("")
+        if found is not None and found.overfits:
+            self._say(overfitting(found.parameters_per_character, found.epochs), "doubtful")
+
+    def _what_is_read(self) -> tuple[str, ...]:
+        return tuple(self._value(n) for n in ("text", "tokenizer", "encoding", "val_fraction"))
 
     def _arguments(self, flags: dict[str, str]) -> list[str]:
         """What `tuigpt inspect` and `tuigpt train` are called with, but for the run's name."""
@@ -158,15 +174,17 @@ class NewRun(ModalScreen[str | None]):
     def _text_read(self, event: TextPreview.Read) -> None:
         if self._launch is not None or self._refused:
             return
+        self._known_text = None if event.facts is None else (self._what_is_read(), event.facts)
         offer = event.preview.offer
         if offer is not None:
             self._say(f"ctrl+y  {offer.words}")
-        elif event.problem and not event.readable:
+        elif event.problem and event.facts is None:
             self._say("no text to train on yet")
         elif event.problem:
-            self._say(event.problem, wrong=True)
+            self._say(event.problem, "wrong")
         else:
-            self._say_size()
+            self._say_cost()
+            self._cost.time()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is something to agree with only while something is offered."""
@@ -177,7 +195,7 @@ class NewRun(ModalScreen[str | None]):
         offer = self._preview.offer
         if offer is None:
             return
-        _, flags = self._settings()
+        _, _, flags = self._settings()
         for argument in offer.arguments:
             name, _, value = argument.removeprefix("--").partition("=")
             if value:
@@ -185,8 +203,8 @@ class NewRun(ModalScreen[str | None]):
             else:
                 self._preview.look([argument, *self._arguments(flags)])
 
-    def _settings(self) -> tuple[GPTConfig, dict[str, str]]:
-        """The model as configured (its vocabulary is the text's to decide), and the flags.
+    def _settings(self) -> tuple[GPTConfig, TrainConfig, dict[str, str]]:
+        """What is configured (the vocabulary is the text's to decide), and the flags that say so.
 
         Raises:
             ConfigError: a field's value cannot work.
@@ -195,9 +213,9 @@ class NewRun(ModalScreen[str | None]):
         typed = {name: self._value(name) for name in (*TRAIN_FIELDS, *MODEL_FIELDS)}
         train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
         model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
-        TrainConfig(**train)
+        config = TrainConfig(**{**train_defaults(typed["recipe"]), **train})
         preset = self._preset()
-        return GPTConfig(**{**PRESETS[preset], **model}), typed | {"preset": preset}
+        return GPTConfig(**{**PRESETS[preset], **model}), config, typed | {"preset": preset}
 
     def _follow_recipe(self) -> None:
         """Give the fields that the user left alone the chosen recipe's values."""
@@ -220,11 +238,11 @@ class NewRun(ModalScreen[str | None]):
     def _complain(self, error: UserError) -> None:
         if isinstance(error, ConfigError):
             self.query(f"Input#{error.field}").add_class("wrong")
-        self._say(str(error), wrong=True)
+        self._say(str(error), "wrong")
 
-    def _say(self, text: str, wrong: bool = False) -> None:
+    def _say(self, text: str, kind: str = "") -> None:
         verdict = self.query_one("#verdict", Static)
-        verdict.set_class(wrong, "wrong")
+        verdict.set_classes(kind)
         verdict.update(Content(text))
 
     @on(Input.Submitted)
@@ -236,7 +254,7 @@ class NewRun(ModalScreen[str | None]):
             return
         sources = _sources(self._value("text"))
         try:
-            _, flags = self._settings()
+            _, _, flags = self._settings()
             stem = sources[0] if sources[0] == BUILT_IN_TEXT else Path(sources[0]).stem
             name = self._value("name") or free_name(self._home, f"{stem}-{flags['preset']}")
             folder = new_run_folder(self._home, name)
@@ -246,8 +264,9 @@ class NewRun(ModalScreen[str | None]):
         try:
             self._launch = start(self._home, [f"--name={name}", *self._arguments(flags)])
         except OSError as error:
-            self._say(f"cannot start the trainer: {error}", wrong=True)
+            self._say(f"cannot start the trainer: {error}", "wrong")
             return
+        self._cost.forget()  # the machine is the trainer's now
         self._say("reading the text and building the model …")
         self._wait_for(self._launch, folder)
 
@@ -258,7 +277,7 @@ class NewRun(ModalScreen[str | None]):
             if refusal is not None:
                 self._launch = None
                 self._refused = True
-                self._say(refusal, wrong=True)
+                self._say(refusal, "wrong")
                 return
             if words := launch.last_words():
                 self._say(words)

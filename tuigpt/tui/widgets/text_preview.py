@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +15,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.tui.process import asked, complaint
+
 SETTLED_AFTER = 0.3
 """Seconds without a change after which the text is read: a path is typed letter by letter."""
 
 PROGRESS_AFTER = 0.5
 """Seconds of reading after which progress takes the place of what stood there."""
 
-_LABEL_WIDTH = 9
-_LONGEST_LINE = 1 << 20
+LABEL_WIDTH = 9
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,16 @@ class TextPreview(VerticalScroll):
 
         Attributes:
             problem: why no run can start, or "".
-            readable: whether the preview shows the text, not the problem.
+            facts: what the text is in numbers, where the preview shows it and not the problem.
         """
 
-        def __init__(self, preview: TextPreview, problem: str, readable: bool) -> None:
+        def __init__(
+            self, preview: TextPreview, problem: str, facts: dict[str, Any] | None
+        ) -> None:
             super().__init__()
             self.preview = preview
             self.problem = problem
-            self.readable = readable
+            self.facts = facts
 
         @property
         def control(self) -> TextPreview:
@@ -92,26 +94,15 @@ class TextPreview(VerticalScroll):
     @work(exclusive=True, group="inspect")
     async def _read(self, arguments: tuple[str, ...]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
+        command = [sys.executable, "-m", "tuigpt", "inspect", "--json", *arguments]
         try:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "tuigpt", "inspect", "--json", *arguments,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                limit=_LONGEST_LINE,
-            )  # fmt: skip
+            async with asked(command) as process:
+                await self._follow(process)
         except (OSError, ValueError) as error:
             self._show_problem(f"cannot look at the text: {error}")
-            return
-        try:
-            await self._follow(process)
-        finally:
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.terminate()
 
     async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
         clock = asyncio.get_running_loop()
         began = clock.time()
         while line := await process.stdout.readline():
@@ -128,22 +119,21 @@ class TextPreview(VerticalScroll):
                 return
             if clock.time() - began >= PROGRESS_AFTER:
                 self._say(Content.styled(record["words"], "$foreground-muted"))
-        errors = (await process.stderr.read()).decode("utf-8", "replace").strip().splitlines()
-        self._show_problem(errors[-1].removeprefix("tuigpt: ") if errors else "it ended early")
+        self._show_problem(await complaint(process))
 
     def _show_report(self, record: dict[str, Any]) -> None:
         self.offer = None
         lines = [
-            Content.assemble((f"{label:>{_LABEL_WIDTH}}  ", "$foreground-muted"), words)
+            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
             for label, words in record["lines"]
         ]
         self._say(Content("\n").join(lines))
-        self.post_message(self.Read(self, record["problem"], readable=True))
+        self.post_message(self.Read(self, record["problem"], record["facts"]))
 
     def _show_problem(self, message: str, offer: dict[str, Any] | None = None) -> None:
         self.offer = Offer(tuple(offer["arguments"]), offer["words"]) if offer else None
         self._say(Content(message), problem=True)
-        self.post_message(self.Read(self, message, readable=False))
+        self.post_message(self.Read(self, message, None))
 
     def _say(self, words: Content, problem: bool = False) -> None:
         self.set_class(problem, "-problem")

@@ -1,0 +1,35 @@
+"""Processes of tuigpt's own command line that a widget asks and never leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+
+_LONGEST_LINE = 1 << 20
+
+
+@asynccontextmanager
+async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
+    """A process whose output is read here; it is ended with the block, if it has not ended.
+
+    Raises:
+        OSError, ValueError: it cannot be started.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.terminate()
+
+
+async def complaint(process: Process) -> str:
+    """The last line that a process that failed wrote for the user."""
+    assert process.stderr is not None
+    lines = (await process.stderr.read()).decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].removeprefix("tuigpt: ") if lines else "it ended early"
