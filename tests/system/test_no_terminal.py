@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -104,3 +107,17 @@ def test_training_in_a_terminal_has_a_live_line(
     # The live line is wiped: only lines of their own are left.
     assert not re.search(r"/400  train", terminal.text)
     assert max(map(len, terminal.text.splitlines())) <= 60
+
+
+def test_a_terminal_that_hangs_up_ends_the_app(open_terminal: OpenTerminal) -> None:
+    """Linux sends SIGCONT behind SIGHUP; whenever it comes, nothing goes on reading."""
+    terminal = open_terminal()
+    terminal.until("new run")
+    terminal.hang_up()
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        terminal.process.send_signal(signal.SIGCONT)
+        with suppress(subprocess.TimeoutExpired):
+            terminal.process.wait(0.005)
+            return
+    raise AssertionError("it goes on without a terminal")

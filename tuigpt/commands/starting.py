@@ -50,6 +50,7 @@ from tuigpt.core.optim import set_first_weights
 from tuigpt.core.team import Team
 from tuigpt.core.tokenizer import Tokenizer
 from tuigpt.core.trainer import Trainer
+from tuigpt.estimate import needed_bytes
 from tuigpt.files import folder_in_the_making, write_json
 from tuigpt.paths import cache_dir
 from tuigpt.runs.control import last_request
@@ -356,7 +357,7 @@ class _Parent:
 def _new_model(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:
     """A new model, if there is memory to train it."""
     count = config.n_params
-    need = 16 * count  # weights, gradients and AdamW's two moments, in float32
+    need = needed_bytes(config, train_config, device.type)
     have = memory_bytes(device)
     try:
         if need <= have:
@@ -368,7 +369,7 @@ def _new_model(config: GPTConfig, train_config: TrainConfig, device: torch.devic
         pass
     raise UserError(
         f"a model of {short_count(count)} parameters needs {file_size(need)} of memory and more:"
-        f" {device} has {file_size(have)}; try a smaller one"
+        f" {device} has {file_size(have)}; try --micro-batch-size 1, or a smaller one"
     )
 
 

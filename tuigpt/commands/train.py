@@ -22,9 +22,11 @@ from tuigpt.commands.starting import Prepared, begin, go_on
 from tuigpt.config import ConfigError, UserError
 from tuigpt.core.team import Team
 from tuigpt.core.trainer import Diverged, Stepped, Trainer
+from tuigpt.estimate import needed_bytes
 from tuigpt.runs.control import Request, Requests
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.runs.store import TRAINER_LOG, checkpoint_path
+from tuigpt.wording import file_size
 
 FAILED = 1
 """Exit status of a training that began and could not go on."""
@@ -184,10 +186,12 @@ def _why(error: Exception, trainer: Trainer) -> str:
     reason = (str(error).splitlines() or [""])[0]
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in reason:
         shape = trainer.model.config
+        need = needed_bytes(shape, trainer.config, trainer.model.lm_head.weight.device.type)
         return (
             f"out of memory at step {step:,} with --batch-size {trainer.config.batch_size},"
-            f" --block-size {shape.block_size} and --n-embd {shape.n_embd}: try a smaller one, or"
-            " --micro-batch-size 1 for the same steps in less memory"
+            f" --block-size {shape.block_size} and --n-embd {shape.n_embd}, which need"
+            f" {file_size(need)} and more: try a smaller one, or --micro-batch-size 1 for the same"
+            " steps in less memory"
         )
     if "Connection closed by peer" in reason or "Connection reset" in reason:
         return (

@@ -25,13 +25,10 @@ from tuigpt.core.model import GPT
 from tuigpt.core.optim import build_optimizers, learning_rate
 from tuigpt.core.team import Order, Team
 from tuigpt.core.tokenizer import Tokenizer
+from tuigpt.estimate import windows_at_once
 
 LONGEST_WHOLE_PASS = 4_000_000
 """Tokens of a validation part above which it is not measured whole at the end."""
-
-CPU_TOKENS_AT_ONCE = 4096
-"""Tokens that a CPU computes at a time: few enough that what one layer made is still near when the
-next one needs it. At medium a batch of 64 windows takes 1.3 times as long in one go."""
 
 TELL_EVERY = 0.2
 """Seconds between two looks at the losses of updates on a device other than the CPU, because to
@@ -175,6 +172,7 @@ class Trainer:
         self._together = self._team.together(model)
         self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self._together
         self._device = model.lm_head.weight.device
+        self._at_once = windows_at_once(model.config, config, self._device.type, self._team.size)
         self._untold: list[_Update] = []
         self._began = 0.0
 
@@ -395,10 +393,7 @@ class Trainer:
     def _pieces(self) -> list[int]:
         """How many windows of its batch a process computes at a time: parts of nearly one size."""
         rows = self.config.batch_size // self._team.size
-        most = self.config.micro_batch_size or rows
-        if not self.config.micro_batch_size and self._device.type == "cpu":
-            most = max(1, CPU_TOKENS_AT_ONCE // self.model.config.block_size)
-        count = -(-rows // most)
+        count = -(-rows // self._at_once)
         return [rows // count + (i < rows % count) for i in range(count)]
 
     def _autocast(self) -> torch.autocast:
@@ -447,7 +442,7 @@ class Trainer:
             self.out_of_patience = waited >= config.patience
 
     def _evaluate(self, max_tokens: int | None) -> Iterator[Event]:
-        corpus, batch_size = self._corpus, self.config.batch_size
+        corpus, batch_size = self._corpus, self._at_once
         n_batches = corpus.n_val_batches(batch_size, max_tokens)
         total, tokens, characters = 0.0, 0, 0
         self.model.eval()

@@ -261,7 +261,7 @@ class GeneratorClient:
                     stderr=asyncio.subprocess.PIPE,
                     limit=_LINE_LIMIT,
                     # Threads that spin while they wait take the cores from a trainer.
-                    env={"OMP_WAIT_POLICY": "PASSIVE"} | os.environ,
+                    env={"GOMP_SPINCOUNT": "1000"} | os.environ,
                     start_new_session=os.name == "posix",
                 )
                 reader = asyncio.create_task(self._read(self._process))

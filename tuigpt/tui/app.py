@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Iterable
 from contextlib import aclosing, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -125,11 +127,31 @@ class TuigptApp(App[None]):
         self.watch_pane(self.pane)
         # Not before the first layout: what is shown then keeps the size it was given by mistake.
         self.call_after_refresh(self._follow_runs)
+        self._stay_down_when_hung_up()
         # Ended from outside, the app still gives the terminal back in order.
         with suppress(NotImplementedError):
             for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
                 loop = asyncio.get_running_loop()
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
+
+    def _stay_down_when_hung_up(self) -> None:
+        """Ignore the SIGCONT that a terminal sends when it hangs up.
+
+        Textual would begin to read from it again, and a thread that does so never ends.
+        """
+        if not hasattr(signal, "SIGCONT"):
+            return
+        go_on = signal.getsignal(signal.SIGCONT)
+
+        def continued(number: int, frame: FrameType | None) -> None:
+            try:
+                os.tcgetpgrp(0)
+            except OSError:
+                return
+            if callable(go_on):
+                go_on(number, frame)
+
+        signal.signal(signal.SIGCONT, continued)
 
     async def on_unmount(self) -> None:
         await self._generator.close()
