@@ -498,3 +498,14 @@ def test_a_trainer_whose_folder_is_deleted_ends_and_leaves_its_name_to_others(
     assert process.wait(PATIENCE) == 1
     assert "is gone" in process.stdout.read()  # type: ignore[union-attr]
     assert list(folder.iterdir()) == []
+
+
+def test_what_cannot_be_compiled_trains_without(
+    tuigpt: Tuigpt, home: Path, verse_file: Path
+) -> None:
+    """Where there is no C++ compiler."""
+    result = tuigpt("train", "--name=run", "verse.txt", *TINY, "--max-steps=2", "--compile",
+                    CXX="/nowhere/c++", TORCHINDUCTOR_CACHE_DIR=str(home / "inductor"))  # fmt: skip
+    assert result.returncode == 0, result.stderr
+    assert "torch.compile does not work here, training without: " in result.stdout
+    assert "finished at step 2" in result.stdout

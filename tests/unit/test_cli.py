@@ -97,8 +97,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["verse.txt", "--no-such-flag"], "--no-such-flag"),
         (["verse.txt", "--no-\x1b[31m-flag\n"], "unrecognized"),
         (["--resume", "gone"], "no run 'gone'.*there are no runs yet"),
-        (["verse.txt", "--resume", "gone"], "give nothing else"),
-        (["--resume", "gone", "--max-steps=5"], "give nothing else"),
+        (["verse.txt", "--resume", "gone"], "--resume takes the text, .* from the run: leave"),
     ],
 )
 def test_train(
@@ -165,7 +164,7 @@ class TestResume:
         assert main(["train", "verse.txt", "--name=done", *SMALL, "--max-steps=2"]) == 0
         capsys.readouterr()
         said = refusal(capsys, "train", "--resume", "done")
-        assert "run 'done' is finished: 2 of 2 steps" in said
+        assert "run 'done' is finished, at step 2 of 2; to go on" in said
 
         text = tmp_path / "verse.txt"
         resume = tmp_path / "home" / "runs" / "done" / "resume.safetensors"
