@@ -94,7 +94,7 @@ def test_a_killed_process_ends_the_others_and_the_run_goes_on_alone(
     together: Together, tuigpt: Tuigpt, home: Path, leads: bool
 ) -> None:
     launcher = together("--name=run", *FLAGS, "--max-steps=100000", "--checkpoint-interval=10")
-    until_printed(launcher, "step 10  val")
+    until_printed(launcher, "step 10  sample")  # after the best of then was saved
     leader, other = processes_of(launcher, home, "run")
     os.kill(leader if leads else other, signal.SIGKILL)
     _, err = launcher.communicate(timeout=PATIENCE)
