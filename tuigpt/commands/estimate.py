@@ -10,17 +10,14 @@ from typing import Any
 
 import torch
 
-from tuigpt.commands.prepare import make_corpus, make_tokenizer, read
+from tuigpt.commands.prepare import make_corpus, make_tokenizer, read, train_settings
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
-    ConfigError,
     GPTConfig,
     TrainConfig,
     UserError,
-    train_defaults,
 )
 from tuigpt.core.calibrate import calibrate
 from tuigpt.core.corpus import Corpus
@@ -139,10 +136,7 @@ def _plan(
     train_fields: dict[str, Any],
     progress: ProgressLine,
 ) -> _Plan:
-    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
-    train_config = TrainConfig(**{**train_defaults(recipe), **train_fields})
-    if train_config.minutes and "max_steps" in train_fields:
-        raise ConfigError("minutes", "--minutes and --max-steps both tell the length: give one")
+    train_config = train_settings(train_fields)
     device = resolve_device(train_config.device)
     allow_tf32(device)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})

@@ -11,16 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuigpt.commands.prepare import train_settings
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals, progress_text
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
     GPTConfig,
     TrainConfig,
     UserError,
     bpe_size,
-    train_defaults,
 )
 from tuigpt.core.baselines import baselines
 from tuigpt.core.detect import OfferError
@@ -133,8 +132,7 @@ def _report(
     fetch: bool,
     progress: Progress | None = None,
 ) -> Report:
-    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
-    config = TrainConfig(**{**train_defaults(recipe), **train_fields})
+    config = train_settings(train_fields)
     shape = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as line:
         tell = progress or line
@@ -247,9 +245,10 @@ def _counting(rulers: dict[str, float]) -> str:
 def _model(found: Scan, split: _Split, config: TrainConfig, model: GPTConfig) -> str:
     n_train = train_characters(found.characters, config.val_fraction)
     plan = reading(model, config, split.n_train, n_train)
-    verdict = "it will be memorised" if plan.overfits else "too much to memorise"
     words = f"{short_count(model.n_params)} parameters"
-    words += f"; text read {times(plan.epochs)}: {verdict}"
+    if not config.minutes:  # else only a trial tells how many steps
+        verdict = "it will be memorised" if plan.overfits else "too much to memorise"
+        words += f"; text read {times(plan.epochs)}: {verdict}"
     alphabet = model.vocab_size * model.n_embd
     if alphabet > 0.3 * model.n_params:
         words += f"; {short_count(alphabet)} parameters are for the alphabet"

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from tuigpt.config import TrainConfig, UserError
+from tuigpt.config import DEFAULT_RECIPE, ConfigError, TrainConfig, UserError, train_defaults
 from tuigpt.core.baselines import baselines
 from tuigpt.core.cache import Cache
 from tuigpt.core.corpus import Corpus
@@ -38,6 +38,17 @@ class ReadText:
             "symbols": len(self.scan.symbols),
             "changes": list(self.scan.changes),
         }
+
+
+def train_settings(given: dict[str, Any]) -> TrainConfig:
+    """The settings of a training, from those that the user gave and the recipe's defaults.
+
+    Raises:
+        ConfigError: a value cannot work, or two contradict each other.
+    """
+    if given.get("minutes") and "max_steps" in given:
+        raise ConfigError("minutes", "--minutes and --max-steps both tell the length: give one")
+    return TrainConfig(**{**train_defaults(given.get("recipe", DEFAULT_RECIPE)), **given})
 
 
 def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:

@@ -23,17 +23,16 @@ from tuigpt.commands.prepare import (
     read_again,
     require_known,
     rulers,
+    train_settings,
 )
 from tuigpt.commands.progress import ProgressLine
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
     ConfigError,
     GPTConfig,
     TrainConfig,
     UserError,
-    train_defaults,
 )
 from tuigpt.core.calibrate import calibrate
 from tuigpt.core.checkpoint import load_checkpoint, versions
@@ -126,10 +125,7 @@ def begin(
     Raises:
         UserError: something asked for cannot work. Nothing is left behind then.
     """
-    recipe = train_fields.get("recipe", DEFAULT_RECIPE)
-    config = TrainConfig(**{**train_defaults(recipe), **train_fields})
-    if config.minutes and "max_steps" in train_fields:
-        raise ConfigError("minutes", "--minutes and --max-steps both tell the length: give one")
+    config = train_settings(train_fields)
     device = resolve_device(config.device, team.local_rank)
     allow_tf32(device)
     team.require_even(config.batch_size)

@@ -42,8 +42,8 @@ BUILT_IN_TEXT = "shakespeare"
 
 MODEL_FIELDS = ("block_size", "dropout")
 TRAIN_FIELDS = (
-    "tokenizer", "val_fraction", "encoding", "recipe", "learning_rate", "max_steps", "batch_size",
-    "seed", "checkpoint_interval",
+    "tokenizer", "val_fraction", "encoding", "recipe", "learning_rate", "max_steps", "minutes",
+    "batch_size", "seed", "checkpoint_interval",
 )  # fmt: skip
 
 
@@ -150,6 +150,7 @@ class NewRun(ModalScreen[str | None]):
         self._say_cost()
         self._preview.look(self._arguments(flags))
 
+    @on(Cost.Timed)
     def _say_cost(self) -> None:
         """What these settings cost, with a warning where they lead to overfitting."""
         model, train, flags = self._settings()
@@ -214,6 +215,11 @@ class NewRun(ModalScreen[str | None]):
         train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
         model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
         config = TrainConfig(**{**train_defaults(typed["recipe"]), **train})
+        if config.minutes:  # they decide, unless both were filled in
+            if typed.pop("max_steps") != _defaults(self._recipe)["max_steps"]:
+                raise ConfigError(
+                    "minutes", "minutes and max steps both tell the length: leave one as it was"
+                )
         preset = self._preset()
         return GPTConfig(**{**PRESETS[preset], **model}), config, typed | {"preset": preset}
 

@@ -6,10 +6,12 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from textual import work
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
 from tuigpt.config import GPTConfig, TrainConfig
@@ -24,12 +26,15 @@ ESTIMATE = (sys.executable, "-m", "tuigpt", "estimate", "--json")
 SETTLED_AFTER = 0.5
 """Seconds without a change after which they are timed: it takes all of the machine."""
 
-_NO_MATTER = ("--max-steps=", "--learning-rate=", "--seed=", "--checkpoint-interval=")
+_NO_MATTER = ("--max-steps=", "--minutes=", "--learning-rate=", "--seed=", "--checkpoint-interval=")
 """Settings that do not change how long a step takes."""
 
 
 class Cost(Static):
     """Shows parameters, memory and length of a training; a timing of older settings is ended."""
+
+    class Timed(Message):
+        """Some steps were timed, so that the training can be reckoned anew."""
 
     DEFAULT_CSS = "Cost { height: 2; text-wrap: nowrap; text-overflow: ellipsis; }"
 
@@ -59,14 +64,20 @@ class Cost(Static):
         Returns:
             how often the text is read, if that is known.
         """
-        self._train_config, self._arguments = train_config, tuple(arguments)
+        self._arguments = tuple(arguments)
         if self._what_matters() != self._timed:
             self._end_trial()
+        minutes, timing = train_config.minutes, self._timing
+        if minutes and timing is not None:
+            steps = timing.steps_within(60 * minutes, train_config)
+            train_config = replace(train_config, max_steps=steps)
+        self._train_config = train_config
         need = file_size(needed_bytes(model, train_config, self._device.split(":")[0]))
         about = "" if text else "about "
         self._figures = f"{about}{short_count(model.n_params)} parameters · {need} or more"
         found = None
-        if text and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
+        unknown = minutes and timing is None
+        if text and not unknown and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
             found = reading(model, train_config, text["train"], text["train_characters"])
             self._figures += f" · text read {times(found.epochs)}"
         self._show_time()
@@ -109,16 +120,18 @@ class Cost(Static):
             self._show(Content.styled(record["problem"], "$text-error"))
             return
         self._timing, self._device = Calibration(**record["calibration"]), record["device"]
-        self._show_time()
+        self.post_message(self.Timed())
 
     def _show_time(self) -> None:
         if self._timing is None:
             busy = bool(self._timed)
             self._show(Content.styled("timing a few steps …" if busy else "", "$foreground-muted"))
             return
-        seconds = self._timing.seconds(self._train_config)
+        config = self._train_config
+        seconds = self._timing.seconds(config)
         step = step_time(self._timing.step_seconds)
-        self._show(Content(f"{duration(seconds)} in all: {step} a step on {self._device}"))
+        length = f"{config.max_steps:,} steps in " if config.minutes else ""
+        self._show(Content(f"{length}{duration(seconds)} in all: {step} a step on {self._device}"))
 
     def _show(self, time: Content) -> None:
         rows = (("cost", Content(self._figures)), ("time", time))
