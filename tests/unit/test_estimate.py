@@ -13,13 +13,11 @@ import pytest
 import torch
 
 from tuigpt.config import GPTConfig, TrainConfig, train_defaults
-from tuigpt.core import trainer as trainer_module
 from tuigpt.core.corpus import Corpus
 from tuigpt.core.model import GPT
 from tuigpt.core.tokenizer import CharTokenizer
 from tuigpt.core.trainer import Stepped, Trainer
 from tuigpt.estimate import (
-    CPU_TOKENS_AT_ONCE,
     count_parameters,
     memory,
     needed_bytes,
@@ -96,7 +94,6 @@ def test_the_activations_are_what_a_forward_pass_keeps(shape: GPTConfig, dropout
 
 @pytest.mark.parametrize(("batch_size", "micro"), [(16, 0), (64, 0), (7, 3), (1, 0)])
 def test_windows_are_computed_together_as_the_trainer_does(batch_size: int, micro: int) -> None:
-    assert CPU_TOKENS_AT_ONCE == trainer_module.CPU_TOKENS_AT_ONCE
     config = settings("fast", batch_size=batch_size, micro_batch_size=micro)
     shape = replace(SHAPE, block_size=256)
     corpus = Corpus.from_text(TEXT * 4, TOKENIZER, 0.1, 256, CPU)
