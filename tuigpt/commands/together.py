@@ -63,7 +63,7 @@ def run(nproc: int, device: str, arguments: list[str]) -> int:
         except ChildFailedError as error:
             codes = [failure.exitcode for failure in error.failures.values()]
             for rank, failure in error.failures.items():
-                if failure.exitcode < 0:
+                if failure.exitcode < 0 and -failure.exitcode != signal.SIGTERM:  # the launcher's
                     print(
                         f"tuigpt: process {rank + 1} of {nproc} was killed by signal"
                         f" {-failure.exitcode}; tuigpt train --resume goes on with the run",

@@ -70,12 +70,17 @@ def run(
         until_end.callback(team.leave)
         if team.leads:
             remove_from_home(home)
-        if resume is not None:
-            prepared = go_on(until_end, home, team, resume, model_fields, train_fields)
-        else:
-            prepared = begin(
-                until_end, home, team, sources, name, origin, preset, model_fields, train_fields
-            )
+        try:
+            if resume is not None:
+                prepared = go_on(until_end, home, team, resume, model_fields, train_fields)
+            else:
+                prepared = begin(
+                    until_end, home, team, sources, name, origin, preset, model_fields, train_fields
+                )
+        except UserError:
+            if not team.leads and team.leader_goes_on():
+                sys.stderr = sys.__stderr__  # it has not met what is wrong here
+            raise
         if not team.leads:
             return _follow(prepared.trainer)
         if log_file is not None:

@@ -123,6 +123,14 @@ class Team:
         if self.size > 1 and self.leads:
             self.agreed(None)
 
+    def leader_goes_on(self) -> bool:
+        """Wait until the leader wants something of this process, or has ended (False)."""
+        try:
+            self.agreed(None)
+        except RuntimeError:
+            return False
+        return True
+
     def give(self, order: Order) -> None:
         """Tell the others what comes next; the leader's part of `receive`."""
         if self.size > 1:
