@@ -19,11 +19,12 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from tui.conftest import OpenApp, screen_text, settle, still, until
 
-from tuigpt.files import read_json
+from tuigpt.files import read_json, to_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
 from tuigpt.runs.status import status_of_this_process, write_status
 from tuigpt.tui import app as app_module
 from tuigpt.tui.app import PANES, TuigptApp
+from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run import NewRun
 from tuigpt.tui.widgets.prompt_box import PromptBox
@@ -232,6 +233,59 @@ class TestAskingTheTrainer:
             await until(pilot, lambda: (run.folder / CONTROL_FILE).exists(), looks=100)
             assert pilot.app.query_one("#prompt", TextArea).text == ""
 
+    @pytest.mark.parametrize("size", [(160, 45), (80, 24), (60, 16)])
+    async def test_settings_are_changed_in_a_dialog(
+        self, open_app: OpenApp, make_run: MakeRun, size: tuple[int, int]
+    ) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK, learning_rate=0.02, dropout=0.0)
+        async with open_app(*size) as pilot:
+            await pilot.press("ctrl+t", "c")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Change))
+            await still(pilot)
+            text = screen_text(pilot)
+            assert re.search(r"learning rate +0\.02", text) and re.search(r"dropout +0 ", text)
+            field = pilot.app.screen.query_one("#dropout", Input)
+            field.value = "1.5"
+            await until(pilot, lambda: "--dropout is 1.5" in screen_text(pilot))
+            await pilot.press("enter")
+            assert isinstance(pilot.app.screen, Change), "it went with a value that cannot work"
+            field.value = "0.1"
+            await pilot.press("enter")
+            await until(pilot, lambda: (run.folder / CONTROL_FILE).exists())
+            # What was left alone is not asked for.
+            assert read_json(run.folder / CONTROL_FILE)["requests"] == [
+                {"number": 1, "action": "dropout", "value": 0.1}
+            ]
+
+    async def test_what_the_trainer_tells_is_shown_once(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        earlier = {"kind": "event", "step": 1, "message": "told before we came"}
+        run = make_run("verse", {10: 2.0}, [earlier, *RECORDS], **AT_WORK)
+        async with open_app() as pilot:
+            assert "told before" not in screen_text(pilot)
+            with open(run.folder / "metrics.jsonl", "a", encoding="utf-8") as log:
+                for word in ("rate", "dropout"):
+                    record = {"kind": "event", "step": 100, "message": f"the {word} changed"}
+                    log.write(to_json(record) + "\n")
+            await until(pilot, lambda: "the dropout changed" in screen_text(pilot))
+            assert screen_text(pilot).count("the rate changed") == 1
+
+    async def test_a_run_is_discarded_after_asking(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK)
+        async with open_app() as pilot:
+            for keys, asked in ((["enter"], False), (["escape"], False), (["down", "enter"], True)):
+                await pilot.press("ctrl+t", "d")
+                await until(pilot, lambda: isinstance(pilot.app.screen, Confirm))
+                assert "Delete verse, its log and its 1 checkpoint?" in screen_text(pilot)
+                await pilot.press(*keys)
+                await until(pilot, lambda: not isinstance(pilot.app.screen, Confirm))
+                await pilot.pause()
+                assert (run.folder / CONTROL_FILE).exists() == asked
+            assert read_json(run.folder / CONTROL_FILE)["requests"][0]["action"] == "discard"
+
     async def test_a_paused_run_goes_on(self, open_app: OpenApp, make_run: MakeRun) -> None:
         run = make_run("verse", {10: 2.0}, RECORDS, **AT_WORK | {"state": "paused"})
         async with open_app() as pilot:
@@ -241,7 +295,7 @@ class TestAskingTheTrainer:
 
     async def test_a_run_that_is_over_is_asked_nothing(self, open_app: OpenApp, verse: Any) -> None:
         async with open_app() as pilot:
-            await pilot.press("ctrl+t", *"spgkr")
+            await pilot.press("ctrl+t", *"spgkrcd")
             await pilot.pause()
             assert not (verse.folder / CONTROL_FILE).exists()
 
