@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -196,6 +197,19 @@ async def test_the_cost_is_reckoned_at_once_and_then_timed(home: Path, tmp_path:
         await until(pilot, lambda: "0.25 s" in costs(pilot)[1])
         pilot.app.screen.query_one("#batch_size", Input).value = "no"
         await until(pilot, lambda: costs(pilot) == [])
+
+
+async def test_minutes_become_steps_once_a_step_is_timed(home: Path) -> None:
+    async with form(home) as pilot:
+        pilot.app.screen.query_one("#minutes", Input).value = "5"
+        await until(pilot, lambda: "text read" not in costs(pilot)[0])  # nobody knows yet
+        await until(
+            pilot, lambda: re.search(r"[\d,]+ steps in \w.* in all: 0.25 s", costs(pilot)[1])
+        )
+        await until(pilot, lambda: "text read" in costs(pilot)[0])
+        pilot.app.screen.query_one("#max_steps", Input).value = "100"
+        await until(pilot, lambda: "both tell the length" in verdict(pilot))
+        assert pilot.app.screen.query_one("#minutes", Input).has_class("wrong")
 
 
 async def test_too_little_memory_is_said_before_anything_starts(

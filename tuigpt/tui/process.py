@@ -9,6 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 _LONGEST_LINE = 1 << 20
 
+_GRACE = 2.0
+"""Seconds that a process has to clear up after itself; then it is killed."""
+
 
 @asynccontextmanager
 async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
@@ -23,9 +26,15 @@ async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
     try:
         yield process
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.terminate()
+        try:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    process.terminate()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(process.wait(), _GRACE)
+        finally:
+            # Else the pipes are closed by the garbage collector, when the loop may be gone.
+            process._transport.close()  # type: ignore[attr-defined]
 
 
 async def complaint(process: Process) -> str:
