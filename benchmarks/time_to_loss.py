@@ -31,7 +31,7 @@ from tuigpt.core.tokenizer import CharTokenizer, Tokenizer
 from tuigpt.core.trainer import Evaluated, Stepped, Trainer
 
 CPU = torch.device("cpu")
-MEASURED_TIMES = 25
+MEASURED_TIMES = 12
 """How often a training's validation loss is measured."""
 
 Curve = Iterator[tuple[float, int, float]]
