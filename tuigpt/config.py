@@ -169,7 +169,7 @@ class TrainConfig:
     recipe: str = _option("workshop", "fast (Muon), or workshop (AdamW, exactly as taught there)")
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
     minutes: float = _option(
-        0.0, "time for the whole run, which a short trial turns into max_steps, 0 = none given"
+        0.0, "time for the run, which a trial turns into max_steps, 0 = none given"
     )
     batch_size: int = _option(64, "windows of text in each step")
     micro_batch_size: int = _option(

@@ -245,8 +245,9 @@ def _change(
         "learning_rate": trainer.config.learning_rate,
         "dropout": trainer.model.config.dropout,
     }[setting]
+    change: dict[str, Any] = {setting: value}
     try:
-        trainer.change(**{setting: value})  # type: ignore[arg-type]
+        trainer.change(**change)
     except ConfigError as error:
         _note(f"not changed: {error}", recorder, console)
     else:

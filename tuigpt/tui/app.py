@@ -291,12 +291,17 @@ class TuigptApp(App[None]):
             "sample": "a sample comes after this step",
             "checkpoint": "saving after this step",
         }
+        if self._ask(self._watched, event.action):
+            self.notify(said[event.action], timeout=2)
+
+    def _ask(self, run: Run, action: str, value: float | None = None) -> bool:
+        """Ask a run's trainer for something; tells the user if that cannot be written down."""
         try:
-            request(self._watched.folder, event.action)
+            request(run.folder, action, value)
         except OSError as error:
             self.notify(f"cannot ask the trainer: {error}", severity="error")
-            return
-        self.notify(said[event.action], timeout=2)
+            return False
+        return True
 
     @on(ChangeRun)
     @work
@@ -306,11 +311,9 @@ class TuigptApp(App[None]):
             return
         present = {"learning_rate": run.status.learning_rate, "dropout": run.status.dropout}
         wanted = await self.push_screen_wait(Change(run.name, present))
-        try:
-            for setting, value in wanted.items():
-                request(run.folder, setting, value)
-        except OSError as error:
-            self.notify(f"cannot ask the trainer: {error}", severity="error")
+        for setting, value in wanted.items():
+            if not self._ask(run, setting, value):
+                return
 
     @on(DiscardRun)
     @work
@@ -319,18 +322,17 @@ class TuigptApp(App[None]):
         if run is None or isinstance(self.screen, Confirm):
             return
         count = len(run.checkpoints)
+        what = f"{run.name} and its log"
+        if count:
+            what = f"{run.name}, its log and its {count} checkpoint{'s' * (count > 1)}"
         answer = await self.push_screen_wait(
             Confirm(
-                f"Delete {run.name}, its log and its {count} checkpoint{'s' * (count != 1)}?",
+                f"Delete {what}?",
                 [("keep", "Keep it"), ("discard", "End the training and delete it")],
             )
         )
-        if answer != "discard":
-            return
-        try:
-            request(run.folder, "discard")
-        except OSError as error:
-            self.notify(f"cannot ask the trainer: {error}", severity="error")
+        if answer == "discard" and self._ask(run, "discard"):
+            self.notify(f"ending and deleting {run.name} …", timeout=2)
 
     @on(ResumeRun)
     def _resume_run(self, event: ResumeRun) -> None:
@@ -422,11 +424,7 @@ class TuigptApp(App[None]):
             )
         )
         if answer == "stop":
-            try:
-                for run in at_work:
-                    request(run.folder, "stop")
-            except OSError as error:
-                self.notify(f"cannot ask the trainer to stop: {error}", severity="error")
+            if not all(self._ask(run, "stop") for run in at_work):
                 return
         if answer in ("keep", "stop"):
             self.exit()
