@@ -286,7 +286,12 @@ def _shown(config: type, entry: Field[object]) -> str:
     """The default in words; where it depends on the recipe, for each."""
     if config is not TrainConfig or entry.name == "recipe":
         return DEFAULT_RECIPE if entry.name == "recipe" else _value_shown(entry.default)
-    values = {recipe: _value_shown(train_defaults(recipe)[entry.name]) for recipe in RECIPES}
+    values = {}
+    for recipe in RECIPES:
+        value, on_cuda = (train_defaults(recipe, kind)[entry.name] for kind in ("cpu", "cuda"))
+        values[recipe] = _value_shown(value)
+        if on_cuda != value:
+            values[recipe] += f" (on cuda {_value_shown(on_cuda)})"
     if len(set(values.values())) == 1:
         return values[DEFAULT_RECIPE]
     return ", ".join(f"{recipe}: {value}" for recipe, value in values.items())

@@ -8,6 +8,7 @@ import re
 import signal
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -510,3 +511,36 @@ def test_what_cannot_be_compiled_trains_without(
     assert result.returncode == 0, result.stderr
     assert "torch.compile does not work here, training without: " in result.stdout
     assert "finished at step 2" in result.stdout
+
+
+SHORT_OF_MEMORY = """
+import resource, sys
+import tuigpt.commands.train  # so that all libraries have what they need
+from tuigpt.cli import main
+pages = int(open("/proc/self/statm").read().split()[0])
+limit = pages * resource.getpagesize() + (300 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+sys.exit(main(sys.argv[1:]))
+"""
+"""`tuigpt` in a process that gets no more than 300 MiB beside what it has."""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux")
+def test_too_little_memory_is_told_with_what_would_do(
+    env: dict[str, str], tmp_path: Path, home: Path, verse_file: Path
+) -> None:
+    wide = ["--n-embd=256", "--n-layer=4", "--block-size=64", "--batch-size=512"]
+    command = [sys.executable, "-c", SHORT_OF_MEMORY, "train", str(verse_file), "--name=wide"]
+    at_once = [*wide, "--micro-batch-size=512"]
+    done = subprocess.run(
+        [*command, *at_once], env=env, cwd=tmp_path, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    told = re.search(r"out of memory at step 0 with (.+), which need (.+) GB and more", done.stdout)
+    assert told is not None, done.stdout
+    assert told[1] == "--batch-size 512, --block-size 64 and --n-embd 256"
+    assert float(told[2]) > 0.3
+    assert "--micro-batch-size 1" in done.stdout
+    status = read_status(home / "runs" / "wide")
+    assert status.state == "failed" and "out of memory" in status.message

@@ -72,6 +72,7 @@ TIMED = {
         step_seconds=0.25, eval_seconds=1.0, sample_seconds=0.5, whole_eval_seconds=3.0
     ),
     "device": "cpu",
+    "device_type": "cpu",
     "problem": "",
 }
 
@@ -181,6 +182,23 @@ async def test_fields_left_alone_follow_the_recipe(tmp_path: Path) -> None:
         assert fields["batch_size"].value == "7"
         fields["recipe"].value = "fast"
         await until(pilot, lambda: fields["learning_rate"].value == fast_rate)
+
+
+async def test_fields_left_alone_follow_the_device(
+    home: Path, tmp_path: Path, timing: Callable[[str], None]
+) -> None:
+    given = tmp_path / "given.txt"
+    told = json.dumps(TIMED | {"device": "cuda (a GPU)", "device_type": "cuda"})
+    timing(f"import sys; print(*sys.argv[1:], file=open({str(given)!r}, 'a')); print({told!r})")
+    async with form(home) as pilot:
+        batch_size = pilot.app.screen.query_one("#batch_size", Input)
+        await until(pilot, lambda: "a step on cuda (a GPU)" in costs(pilot)[1])
+        assert batch_size.value == "64"
+        assert "--batch-size" not in given.read_text()  # the trainer knows by itself
+        batch_size.value = "16"
+        await until(pilot, lambda: "--batch-size=16" in given.read_text())
+        await until(pilot, lambda: "a step on cuda" in costs(pilot)[1])
+        assert batch_size.value == "16"
 
 
 async def test_the_cost_is_reckoned_at_once_and_then_timed(home: Path, tmp_path: Path) -> None:

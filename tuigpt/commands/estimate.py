@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tuigpt.commands.prepare import make_corpus, make_tokenizer, read, train_settings
+from tuigpt.commands.prepare import make_corpus, make_tokenizer, read, settings_and_device
 from tuigpt.commands.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.config import (
     DEFAULT_PRESET,
@@ -21,13 +21,7 @@ from tuigpt.config import (
 )
 from tuigpt.core.calibrate import calibrate
 from tuigpt.core.corpus import Corpus
-from tuigpt.core.device import (
-    allow_tf32,
-    describe,
-    faster_precision,
-    memory_bytes,
-    resolve_device,
-)
+from tuigpt.core.device import describe, faster_precision, memory_bytes
 from tuigpt.core.named import BUILT_IN
 from tuigpt.core.split import train_characters
 from tuigpt.core.tokenizer import Tokenizer
@@ -136,9 +130,7 @@ def _plan(
     train_fields: dict[str, Any],
     progress: ProgressLine,
 ) -> _Plan:
-    train_config = train_settings(train_fields)
-    device = resolve_device(train_config.device)
-    allow_tf32(device)
+    train_config, device = settings_and_device(train_fields)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})
     block_size, cache = shape.block_size, cache_dir(home)
     text = read(sources or [BUILT_IN], train_config, cache, progress)
@@ -231,6 +223,7 @@ def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, A
         "parameters": asdict(parts) | {"total": parts.total},
         "memory": asdict(plan.memory),
         "device": describe(plan.device),
+        "device_type": plan.device.type,
         "device_memory": memory_bytes(plan.device),
         "max_steps": plan.train_config.max_steps,
         "step_flops": plan.step_flops,

@@ -12,6 +12,7 @@ from tuigpt.config import DEFAULT_RECIPE, ConfigError, TrainConfig, UserError, t
 from tuigpt.core.baselines import baselines
 from tuigpt.core.cache import Cache
 from tuigpt.core.corpus import Corpus
+from tuigpt.core.device import allow_tf32, resolve_device
 from tuigpt.core.encode import encode, learn_tokenizer
 from tuigpt.core.named import open_text, reopen
 from tuigpt.core.split import check_split, train_characters
@@ -40,15 +41,35 @@ class ReadText:
         }
 
 
-def train_settings(given: dict[str, Any]) -> TrainConfig:
+def train_settings(given: dict[str, Any], device_type: str = "cpu") -> TrainConfig:
     """The settings of a training, from those that the user gave and the recipe's defaults.
+
+    Args:
+        device_type: "cpu", "cuda" or "mps": some defaults depend on it.
 
     Raises:
         ConfigError: a value cannot work, or two contradict each other.
     """
     if given.get("minutes") and "max_steps" in given:
         raise ConfigError("minutes", "--minutes and --max-steps both tell the length: give one")
-    return TrainConfig(**{**train_defaults(given.get("recipe", DEFAULT_RECIPE)), **given})
+    recipe = given.get("recipe", DEFAULT_RECIPE)
+    return TrainConfig(**{**train_defaults(recipe, device_type), **given})
+
+
+def settings_and_device(
+    given: dict[str, Any], local_rank: int = 0
+) -> tuple[TrainConfig, torch.device]:
+    """`train_settings` on the device that was asked for, which is made ready.
+
+    Args:
+        local_rank: which of this machine's processes asks.
+
+    Raises:
+        UserError: a value cannot work, or the device is absent.
+    """
+    device = resolve_device(given.get("device", "auto"), local_rank)
+    allow_tf32(device)
+    return train_settings(given, device.type), device
 
 
 def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:

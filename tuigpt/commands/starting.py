@@ -23,7 +23,7 @@ from tuigpt.commands.prepare import (
     read_again,
     require_known,
     rulers,
-    train_settings,
+    settings_and_device,
 )
 from tuigpt.commands.progress import ProgressLine
 from tuigpt.config import (
@@ -125,9 +125,7 @@ def begin(
     Raises:
         UserError: something asked for cannot work. Nothing is left behind then.
     """
-    config = train_settings(train_fields)
-    device = resolve_device(config.device, team.local_rank)
-    allow_tf32(device)
+    config, device = settings_and_device(train_fields, team.local_rank)
     team.require_even(config.batch_size)
     parent = None if origin is None else _Parent.open(origin, home, device)
     if parent is None:

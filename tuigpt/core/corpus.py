@@ -8,12 +8,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from tuigpt.core.device import memory_bytes
 from tuigpt.core.encode import TokenFile
 from tuigpt.core.split import Tokens, check_split, train_characters, train_tokens
 from tuigpt.core.tokenizer import CharTokenizer, Tokenizer
 
 RESIDENT_BYTES = 64 << 20
-"""Most bytes of token ids that are held on the device; more are read from their file."""
+"""Most bytes of token ids that are held in memory; more are read from their file."""
+
+GPU_SHARE = 8
+"""A GPU holds token ids as long as they take less than this part of its memory."""
+
+_AT_ONCE = 16 << 20
+"""Token ids that are on their way to the device at a time."""
 
 
 class Corpus:
@@ -38,9 +45,13 @@ class Corpus:
         block_size: int,
         device: torch.device,
         *,
-        resident_bytes: int = RESIDENT_BYTES,
+        resident_bytes: int | None = None,
     ) -> None:
         """Split token ids where the training part's characters end.
+
+        Args:
+            resident_bytes: most bytes of token ids that are held on the device; None is as suits
+                it.
 
         Raises:
             UserError: a part is too short to hold one window and the token after it.
@@ -57,8 +68,15 @@ class Corpus:
         self._on_device: Tensor | None = None
         self._in_file = ids
         width = torch.uint8 if len(per_token) <= 256 else torch.int32
+        if resident_bytes is None:
+            resident_bytes = RESIDENT_BYTES
+            if device.type == "cuda":
+                resident_bytes = memory_bytes(device) // GPU_SHARE
         if not isinstance(ids, TokenFile) or total * width.itemsize <= resident_bytes:
-            self._on_device = torch.from_numpy(ids[:]).to(width).to(device)
+            self._on_device = torch.empty(total, dtype=width, device=device)
+            for first in range(0, total, _AT_ONCE):
+                part = slice(first, first + _AT_ONCE)
+                self._on_device[part] = torch.from_numpy(ids[part])
 
     @classmethod
     def from_text(
@@ -128,6 +146,12 @@ class Corpus:
         """The tokens from each of `starts`, (B, 1), on: (B, length) int64 on the device."""
         places = starts + torch.arange(length)
         if self._on_device is not None:
-            return self._on_device[places.to(self._device)].long()  # one gather a batch
+            return self._on_device[self._sent(places)].long()  # one gather a batch
         gathered = self._in_file[places.numpy()]  # type: ignore[index]
-        return torch.from_numpy(gathered).to(self._device, non_blocking=True)
+        return self._sent(torch.from_numpy(gathered))
+
+    def _sent(self, tensor: Tensor) -> Tensor:
+        """A tensor of this processor on the device, without waiting for what that is at."""
+        if self._device.type == "cuda":  # which fetches by itself, but from pinned memory only
+            return tensor.pin_memory().to(self._device, non_blocking=True)
+        return tensor.to(self._device)

@@ -47,9 +47,9 @@ TRAIN_FIELDS = (
 )  # fmt: skip
 
 
-def _defaults(recipe: str) -> dict[str, str]:
+def _defaults(recipe: str, device_type: str = "cpu") -> dict[str, str]:
     model = {name: GPTConfig.__dataclass_fields__[name].default for name in MODEL_FIELDS}
-    values = {**train_defaults(recipe), **model}
+    values = {**train_defaults(recipe, device_type), **model}
     return {n: v if isinstance(v, str) else f"{v:g}" for n, v in values.items()}
 
 
@@ -90,7 +90,8 @@ class NewRun(ModalScreen[str | None]):
         super().__init__()
         self._home = home
         self._launch: Launch | None = None
-        self._recipe = DEFAULT_RECIPE
+        self._untouched = _defaults(DEFAULT_RECIPE)
+        self._device_type = "cpu"  # until a timing tells
         self._refused = False
         self._known_text: tuple[tuple[str, ...], dict[str, Any]] | None = None
         self._preview = TextPreview(id="preview")
@@ -151,6 +152,10 @@ class NewRun(ModalScreen[str | None]):
         self._preview.look(self._arguments(flags))
 
     @on(Cost.Timed)
+    def _device_told(self, event: Cost.Timed) -> None:
+        self._device_type = event.device_type
+        self._say_cost()
+
     def _say_cost(self) -> None:
         """What these settings cost, with a warning where they lead to overfitting."""
         model, train, flags = self._settings()
@@ -215,24 +220,25 @@ class NewRun(ModalScreen[str | None]):
         train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
         model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
         config = TrainConfig(**{**train_defaults(typed["recipe"]), **train})
-        if config.minutes:  # they decide, unless both were filled in
-            if typed.pop("max_steps") != _defaults(self._recipe)["max_steps"]:
-                raise ConfigError(
-                    "minutes", "minutes and max steps both tell the length: leave one as it was"
-                )
+        # What was left alone is for the trainer to choose, which knows its device.
+        flags = {n: text for n, text in typed.items() if text != self._untouched[n]}
+        flags["recipe"] = typed["recipe"]
+        if config.minutes and "max_steps" in flags:
+            raise ConfigError(
+                "minutes", "minutes and max steps both tell the length: leave one as it was"
+            )
         preset = self._preset()
-        return GPTConfig(**{**PRESETS[preset], **model}), config, typed | {"preset": preset}
+        return GPTConfig(**{**PRESETS[preset], **model}), config, flags | {"preset": preset}
 
     def _follow_recipe(self) -> None:
-        """Give the fields that the user left alone the chosen recipe's values."""
+        """Give the fields that the user left alone the recipe's values on this device."""
         chosen = self._value("recipe")
-        if chosen == self._recipe or chosen not in RECIPES:
+        if chosen not in RECIPES:
             return
-        before, after = _defaults(self._recipe), _defaults(chosen)
-        self._recipe = chosen
+        before, self._untouched = self._untouched, _defaults(chosen, self._device_type)
         for name in TRAIN_FIELDS:
             if self._value(name) == before[name] and name != "recipe":
-                self.query_one(f"#{name}", Input).value = after[name]
+                self.query_one(f"#{name}", Input).value = self._untouched[name]
 
     def _preset(self) -> str:
         option = self.query_one("#preset", OptionList).highlighted_option

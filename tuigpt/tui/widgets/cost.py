@@ -34,7 +34,15 @@ class Cost(Static):
     """Shows parameters, memory and length of a training; a timing of older settings is ended."""
 
     class Timed(Message):
-        """Some steps were timed, so that the training can be reckoned anew."""
+        """Some steps were timed, so that the training can be reckoned anew.
+
+        Attributes:
+            device_type: of the device that they were timed on, "cpu", "cuda" or "mps".
+        """
+
+        def __init__(self, device_type: str) -> None:
+            super().__init__()
+            self.device_type = device_type
 
     DEFAULT_CSS = "Cost { height: 2; text-wrap: nowrap; text-overflow: ellipsis; }"
 
@@ -45,7 +53,7 @@ class Cost(Static):
         self._arguments: tuple[str, ...] = ()
         self._timed: tuple[str, ...] = ()
         self._timing: Calibration | None = None
-        self._device = "cpu"  # until a trial tells
+        self._device, self._device_type = "cpu", "cpu"  # until a trial tells
 
     def reckon(
         self,
@@ -72,7 +80,7 @@ class Cost(Static):
             steps = timing.steps_within(60 * minutes, train_config)
             train_config = replace(train_config, max_steps=steps)
         self._train_config = train_config
-        need = file_size(needed_bytes(model, train_config, self._device.split(":")[0]))
+        need = file_size(needed_bytes(model, train_config, self._device_type))
         about = "" if text else "about "
         self._figures = f"{about}{short_count(model.n_params)} parameters · {need} or more"
         found = None
@@ -119,8 +127,9 @@ class Cost(Static):
         if record["problem"]:
             self._show(Content.styled(record["problem"], "$text-error"))
             return
-        self._timing, self._device = Calibration(**record["calibration"]), record["device"]
-        self.post_message(self.Timed())
+        self._timing = Calibration(**record["calibration"])
+        self._device, self._device_type = record["device"], record["device_type"]
+        self.post_message(self.Timed(self._device_type))
 
     def _show_time(self) -> None:
         if self._timing is None:
