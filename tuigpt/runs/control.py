@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock
 
 from tuigpt.files import read_json, write_json
 from tuigpt.runs.status import read_status
 
 CONTROL_FILE = "control.json"
+
+LOCK_FILE = "control.lock"
+"""Held while a request is added."""
+
+_PATIENCE = 1.0
+"""Seconds that one who asks waits for the others."""
 
 ACTIONS = frozenset({"stop", "pause", "resume", "checkpoint", "sample", "discard"})
 """What can be asked for without a value."""
@@ -47,12 +56,13 @@ def request(folder: Path, action: str, value: float | None = None) -> int:
     """
     if action not in (ACTIONS if value is None else CHANGES):
         raise ValueError(f"unknown action {action!r}")
-    answered = read_status(folder).answered
-    pending = _read(folder)
-    number: int = max([answered, *(r["number"] for r in pending)]) + 1
-    pending = [r for r in pending if r["number"] > answered]
-    wanted = {"number": number, "action": action} | ({} if value is None else {"value": value})
-    write_json(folder / CONTROL_FILE, {"requests": [*pending, wanted]})
+    with _one_at_a_time(folder):
+        answered = read_status(folder).answered
+        pending = _read(folder)
+        number: int = max([answered, *(r["number"] for r in pending)]) + 1
+        pending = [r for r in pending if r["number"] > answered]
+        wanted = {"number": number, "action": action} | ({} if value is None else {"value": value})
+        write_json(folder / CONTROL_FILE, {"requests": [*pending, wanted]})
     return number
 
 
@@ -93,6 +103,18 @@ class Requests:
             if entry["number"] > self.answered:
                 self.answered = entry["number"]
                 yield Request(entry["action"], entry.get("value"))
+
+
+@contextmanager
+def _one_at_a_time(folder: Path) -> Iterator[None]:
+    """Let others who ask wait; without locks, or behind one who hangs, it goes on all the same."""
+    lock = FileLock(folder / LOCK_FILE, timeout=_PATIENCE, mode=0o666, poll_interval=0.002)
+    with suppress(OSError, NotImplementedError):  # Timeout is an OSError, too
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

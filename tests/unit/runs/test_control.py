@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -116,3 +118,17 @@ def test_an_unchanged_file_is_not_read_again(
     list(requests.new())
     monkeypatch.setattr("tuigpt.runs.control.read_json", lambda path: pytest.fail("read again"))
     assert list(requests.new()) == []
+
+
+def test_requests_of_the_same_instant_are_all_kept(tmp_path: Path) -> None:
+    at_once = Barrier(8)
+
+    def ask(value: int) -> int:
+        at_once.wait()
+        return request(tmp_path, "learning_rate", value)
+
+    with ThreadPoolExecutor(8) as people:
+        numbers = list(people.map(ask, range(8)))
+    assert sorted(numbers) == list(range(1, 9))
+    told = list(Requests(tmp_path, 0).new())
+    assert sorted(r.value for r in told if r.value is not None) == list(range(8))
