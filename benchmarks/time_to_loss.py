@@ -147,6 +147,8 @@ def main() -> None:
     parser.add_argument("--block-size", type=int, default=128)
     parser.add_argument("--batch-size", type=int, default=train_defaults("fast")["batch_size"])
     parser.add_argument("--dropout", type=float, default=0.0)
+    weight_decay = train_defaults("fast")["weight_decay"]
+    parser.add_argument("--weight-decay", type=float, default=weight_decay)
     asked = parser.parse_args()
     text = asked.text.read_text("utf-8")
     tokenizer = CharTokenizer.from_text(text)
@@ -154,7 +156,10 @@ def main() -> None:
         tokenizer.vocab_size, asked.block_size, asked.n_layer, asked.n_head, asked.n_embd,
         asked.dropout,
     )  # fmt: skip
-    fast = tuigpt_curve("fast", shape, text, tokenizer, asked.seconds, batch_size=asked.batch_size)
+    fast = tuigpt_curve(
+        "fast", shape, text, tokenizer, asked.seconds,
+        batch_size=asked.batch_size, weight_decay=asked.weight_decay,
+    )  # fmt: skip
     reached, lowest = follow("fast", fast, asked.target)
     if reached is None:
         print(f"fast: not at {asked.target} in {asked.seconds:.0f} s; lowest {lowest:.4f}")

@@ -107,7 +107,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         learning_rate=0.02,
         min_lr_ratio=0.01,
         warmup_steps=20,
-        weight_decay=0.0,
+        weight_decay=0.1,
         precision="auto",
     ),
     "workshop": {},
@@ -190,7 +190,7 @@ class TrainConfig:
     )
     min_lr_ratio: float = _option(0.1, "learning rate of the last step, as a share of the highest")
     warmup_steps: int = _option(100, "steps during which the learning rate rises to its highest")
-    weight_decay: float = _option(0.01, "how strongly AdamW pulls weights towards zero")
+    weight_decay: float = _option(0.01, "how strongly weights are pulled towards zero")
     grad_clip: float = _option(1.0, "gradients longer than this are shortened to it, 0 = never")
     val_fraction: float = _option(0.1, "share of the text, at its end, kept for validation")
     eval_interval: int = _option(100, "steps between two evaluations and samples")
