@@ -7,13 +7,15 @@ into its status as `answered`; so none is lost when two come within one step.
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import lock_descriptor
 
 from tuigpt.files import read_json, write_json
 from tuigpt.runs.status import read_status
@@ -23,8 +25,8 @@ CONTROL_FILE = "control.json"
 LOCK_FILE = "control.lock"
 """Held while a request is added."""
 
-_PATIENCE = 1.0
-"""Seconds that one who asks waits for the others."""
+_PATIENCE, _POLL = 1.0, 0.002
+"""Seconds that one who asks waits for the others, and between two looks."""
 
 ACTIONS = frozenset({"stop", "pause", "resume", "checkpoint", "sample", "discard"})
 """What can be asked for without a value."""
@@ -108,13 +110,17 @@ class Requests:
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Let others who ask wait; without locks, or behind one who hangs, it goes on all the same."""
-    lock = FileLock(folder / LOCK_FILE, timeout=_PATIENCE, mode=0o666, poll_interval=0.002)
-    with suppress(OSError, NotImplementedError):  # Timeout is an OSError, too
-        lock.acquire()
+    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
     try:
+        patient_until = time.monotonic() + _PATIENCE
+        with suppress(OSError):  # a file system that has no locks
+            while not lock_descriptor(descriptor, blocking=False):
+                if time.monotonic() >= patient_until:
+                    break
+                time.sleep(_POLL)
         yield
     finally:
-        lock.release()
+        os.close(descriptor)
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:

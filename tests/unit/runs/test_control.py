@@ -7,9 +7,18 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from filelock import lock_descriptor
 
 from tuigpt.files import read_json
-from tuigpt.runs.control import ACTIONS, CONTROL_FILE, Request, Requests, last_request, request
+from tuigpt.runs.control import (
+    ACTIONS,
+    CONTROL_FILE,
+    LOCK_FILE,
+    Request,
+    Requests,
+    last_request,
+    request,
+)
 from tuigpt.runs.status import RunStatus, write_status
 
 
@@ -132,3 +141,19 @@ def test_requests_of_the_same_instant_are_all_kept(tmp_path: Path) -> None:
     assert sorted(numbers) == list(range(1, 9))
     told = list(Requests(tmp_path, 0).new())
     assert sorted(r.value for r in told if r.value is not None) == list(range(8))
+
+
+def test_nobody_waits_for_ever_behind_one_who_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuigpt.runs.control._PATIENCE", 0.01)
+    with open(tmp_path / LOCK_FILE, "w") as hanging:
+        assert lock_descriptor(hanging.fileno(), blocking=False)
+        assert request(tmp_path, "stop") == 1
+    assert asked(Requests(tmp_path, 0)) == ["stop"]
+
+
+def test_a_run_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        request(tmp_path / "gone", "stop")
+    assert not (tmp_path / "gone").exists()
