@@ -27,5 +27,5 @@ def test_killed_at_random_instants_it_is_the_run_that_was_never_killed(
     assert len(told) == 2
     for counts in told:
         assert sum(counts.values()) > kills // 2
-        # Each now and then, if they are many enough to tell: on a busy machine some are rare.
-        assert kills < 100 or min(counts.values()) >= kills // 100, (seed, counts)
+        # Each at least once in twenty kills, if these are many enough to tell.
+        assert kills < 100 or min(counts.values()) >= kills // 40, (seed, counts)
