@@ -11,9 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input, Label, Static
 
 from tuigpt.tui import app as app_module
 from tuigpt.tui.screens.new_run import NewRun
@@ -158,6 +159,8 @@ async def test_every_part_of_the_form_is_in_reach(
             await pilot.pause()
             assert shown.contains_region(part.region) and part.region.height, part
         assert pilot.app.screen.query_one(TextPreview).region.height >= 3
+        for label in pilot.app.screen.query("#fields Label").results(Label):
+            assert label.region.width >= cell_len(str(label.render())), label
 
 
 async def test_a_wrong_setting_is_said_instead(home: Path) -> None:
