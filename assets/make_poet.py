@@ -19,17 +19,18 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 
-from tuigpt.commands.prepare import ReadText, make_corpus
-from tuigpt.config import TrainConfig, UserError
-from tuigpt.core.checkpoint import load_checkpoint
-from tuigpt.core.corpus import Corpus
-from tuigpt.core.device import resolve_device
-from tuigpt.core.model import GPT
-from tuigpt.core.named import BUILT_IN, open_text
-from tuigpt.core.text import scan, silent
+from tuigpt.config import TrainConfig
+from tuigpt.errors import UserError
 from tuigpt.files import read_header, to_json, write_atomic
+from tuigpt.model.checkpoint import load_checkpoint
+from tuigpt.model.device import resolve_device
+from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
-from tuigpt.runs.store import POET, checkpoint_path, open_run
+from tuigpt.runs.folder import POET, checkpoint_path, open_run
+from tuigpt.text.named import BUILT_IN, open_text
+from tuigpt.text.read import scan, silent
+from tuigpt.training.batches import Corpus
+from tuigpt.training.prepare import ReadText, make_corpus
 from tuigpt.wording import file_size, short_count
 
 LARGEST = 16_000_000

@@ -21,12 +21,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from tuigpt.core.cache import Cache
-from tuigpt.core.encode import encode, learn_tokenizer
-from tuigpt.core.named import open_text
-from tuigpt.core.split import train_characters
-from tuigpt.core.text import scan
 from tuigpt.paths import asset
+from tuigpt.text.disk_cache import Cache
+from tuigpt.text.named import open_text
+from tuigpt.text.read import scan
+from tuigpt.text.split import train_characters
+from tuigpt.text.token_file import encode, learn_tokenizer
 
 STEPS = ("reading", "encoding", "encoded before", "500 batches")
 
@@ -54,7 +54,7 @@ def work(step: str, path: Path, cache: Path, spec: str) -> None:
     if step == "500 batches":
         import torch
 
-        from tuigpt.core.corpus import Corpus
+        from tuigpt.training.batches import Corpus
 
         corpus = Corpus(ids, tokenizer, n_train, 256, torch.device("cpu"), resident_bytes=0)
         generator = torch.Generator().manual_seed(1)

@@ -22,9 +22,9 @@ from typing import Any
 import torch
 
 from tuigpt.config import PRESETS, GPTConfig, SampleConfig
-from tuigpt.core.decode import Writer, plain
-from tuigpt.core.device import type_name
-from tuigpt.core.model import GPT
+from tuigpt.generation.decode import Writer, plain
+from tuigpt.model.device import type_name
+from tuigpt.model.gpt import GPT
 
 VOCAB_SIZE = 65
 SHORT = 16

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig, train_defaults
-from tuigpt.core.corpus import Corpus
-from tuigpt.core.device import allow_tf32, describe, faster_precision, resolve_device
-from tuigpt.core.model import GPT
-from tuigpt.core.optim import set_first_weights
-from tuigpt.core.tokenizer import CharTokenizer
-from tuigpt.core.trainer import Stepped, Trainer
+from tuigpt.model.device import allow_tf32, describe, faster_precision, resolve_device
+from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import CharTokenizer
+from tuigpt.training.batches import Corpus
+from tuigpt.training.recipes import set_first_weights
+from tuigpt.training.trainer import Stepped, Trainer
 
 ALPHABET = "".join(map(chr, range(32, 97)))
 TEXT = ALPHABET * 2000

@@ -22,13 +22,13 @@ import torch
 from torch import nn
 
 from tuigpt.config import GPTConfig, TrainConfig, train_defaults
-from tuigpt.core.calibrate import calibrate
-from tuigpt.core.corpus import Corpus
-from tuigpt.core.model import GPT
-from tuigpt.core.optim import set_first_weights
-from tuigpt.core.text import silent
-from tuigpt.core.tokenizer import CharTokenizer, Tokenizer
-from tuigpt.core.trainer import Evaluated, Stepped, Trainer
+from tuigpt.model.gpt import GPT
+from tuigpt.text.read import silent
+from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
+from tuigpt.training.batches import Corpus
+from tuigpt.training.calibrate import calibrate
+from tuigpt.training.recipes import set_first_weights
+from tuigpt.training.trainer import Evaluated, Stepped, Trainer
 
 CPU = torch.device("cpu")
 MEASURED_TIMES = 12

@@ -14,8 +14,9 @@ import pytest
 
 from tuigpt.config import GPTConfig
 from tuigpt.files import to_json, write_json
-from tuigpt.runs import store
-from tuigpt.runs.store import Run, checkpoint_path, open_run, runs_dir
+from tuigpt.runs import folder as folder_module
+from tuigpt.runs import poet as poet_module
+from tuigpt.runs.folder import Run, checkpoint_path, open_run, runs_dir
 
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
 
@@ -46,7 +47,8 @@ def home(tmp_path: Path) -> Path:
 def poet_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where this process looks for the built-in model: an empty folder, so that there is none."""
     folder = tmp_path / "poet-assets"
-    monkeypatch.setattr(store, "asset", lambda name: folder / name)
+    for module in (folder_module, poet_module):
+        monkeypatch.setattr(module, "asset", lambda name: folder / name)
     return folder
 
 
@@ -63,7 +65,7 @@ def poet(poet_assets: Path) -> Run:
     ]
     log = "".join(to_json(line) + "\n" for line in lines)
     (poet_assets / "poet-metrics.jsonl").write_text(log, encoding="utf-8")
-    return store.open_poet()
+    return poet_module.open_poet()
 
 
 @pytest.fixture

@@ -2,6 +2,6 @@
 
 import sys
 
-from tuigpt.cli import main
+from tuigpt.cli.main import main
 
 sys.exit(main())

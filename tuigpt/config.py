@@ -11,21 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-
-class UserError(Exception):
-    """A problem that the user can mend. Its text is one line, shown as it is."""
-
-
-class ConfigError(UserError):
-    """A configuration value that cannot work.
-
-    Attributes:
-        field: name of the offending field, for a form that marks it.
-    """
-
-    def __init__(self, field_name: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field_name
+from tuigpt.errors import ConfigError, Setting
 
 
 def _option(default: Any, explanation: str) -> Any:
@@ -39,8 +25,7 @@ def help_of(config: type, name: str) -> str:
 
 def _require(ok: bool, name: str, value: object, need: str) -> None:
     if not ok:
-        flag = name.replace("_", "-")
-        raise ConfigError(name, f"--{flag} is {value!r}, but it must be {need}")
+        raise ConfigError(name, value, need)
 
 
 def _whole(value: object) -> bool:
@@ -85,10 +70,9 @@ class GPTConfig:
             near = min(choices, key=lambda n: abs(n - self.n_head))
             width = self.n_head * max(1, self.n_embd // self.n_head)
             raise ConfigError(
-                "n_head",
-                f"--n-embd {self.n_embd} does not divide into --n-head {self.n_head} equal heads;"
-                f" try --n-head {near}, or --n-embd {width}",
-            )
+                "n_head", self.n_head, "a divisor of ", Setting("n_embd", self.n_embd),
+                "; try ", Setting("n_head", near), ", or ", Setting("n_embd", width),
+            )  # fmt: skip
 
     @property
     def n_params(self) -> int:
@@ -299,7 +283,5 @@ def parse_field(config: type, name: str, text: str) -> Any:
     try:
         return {"yes": True, "no": False}[text] if kind is bool else kind(text)
     except (KeyError, ValueError):
-        flag = name.replace("_", "-")
         needs = {int: "a whole number", float: "a number such as 0.8", bool: "yes or no"}
-        need = needs[kind]
-        raise ConfigError(name, f"--{flag} is {text!r}, but it must be {need}") from None
+        raise ConfigError(name, text, needs[kind]) from None

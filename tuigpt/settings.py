@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tuigpt.config import UserError
+from tuigpt.errors import UserError
 from tuigpt.files import read_json, write_json
 
 SETTINGS_FILE = "settings.json"

@@ -27,11 +27,11 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 
-from tuigpt.cli import main
-from tuigpt.commands.train import run
-from tuigpt.core.checkpoint import load_checkpoint
+from tuigpt.cli.main import main
 from tuigpt.files import from_json
-from tuigpt.runs.store import checkpoint_path, open_run
+from tuigpt.model.checkpoint import load_checkpoint
+from tuigpt.runs.folder import checkpoint_path, open_run
+from tuigpt.training.process import run
 
 PATIENCE = 60.0
 """Seconds after which what we wait for will not come."""

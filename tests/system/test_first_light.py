@@ -12,7 +12,7 @@ from system.conftest import Tuigpt
 from system.terminal import Terminal
 
 from tuigpt.files import read_json
-from tuigpt.tui.screens.new_run import FIELDS
+from tuigpt.tui.screens.new_run.form import FIELDS
 
 BRAILLE = r"[\u2801-\u28ff]"
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tuigpt.cli import main
+from tuigpt.cli.main import main
 from tuigpt.config import GPTConfig, SampleConfig
-from tuigpt.core.checkpoint import load_checkpoint, save_checkpoint
-from tuigpt.core.decode import plain, read_prompt
-from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
+from tuigpt.generation.decode import plain, read_prompt
+from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
+from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import CharTokenizer
 
 VERSE = "a bed\nfade a bad decade\n" * 3
 VOCAB = "\n abcdef日\x1b"
@@ -74,7 +74,7 @@ def test_it_prints_the_reference_text_and_verifies_it(
 def test_a_text_that_is_not_the_reference_is_told(
     checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tuigpt.core.decode import Writer
+    from tuigpt.generation.decode import Writer
 
     after = Writer.__next__
     monkeypatch.setattr(Writer, "__next__", lambda self: [(after(self)[0] + 1) % 9])

@@ -18,13 +18,11 @@ import pytest
 import pytest_asyncio
 import torch
 
-from tuigpt.config import GPTConfig, SampleConfig, UserError
-from tuigpt.core.checkpoint import load_checkpoint, save_checkpoint
-from tuigpt.core.decode import plain, read_prompt
-from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
-from tuigpt.generator.client import GeneratorClient
-from tuigpt.generator.protocol import (
+from tuigpt.config import GPTConfig, SampleConfig
+from tuigpt.errors import UserError
+from tuigpt.generation.client import GeneratorClient
+from tuigpt.generation.decode import plain, read_prompt
+from tuigpt.generation.protocol import (
     Done,
     Failed,
     Report,
@@ -32,6 +30,9 @@ from tuigpt.generator.protocol import (
     Steered,
     Tokens,
 )
+from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
+from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import CharTokenizer
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="kills processes"),
@@ -189,7 +190,7 @@ async def test_a_killed_process_is_told_and_replaced(
 async def test_an_app_that_does_not_read_loses_nothing(
     client: GeneratorClient, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuigpt.generator.client._WAITING_REPORTS", 2)
+    monkeypatch.setattr("tuigpt.generation.client._WAITING_REPORTS", 2)
     config = SampleConfig(400, 1.0)
     stream = client.generate(checkpoint, "a", config, alternatives=8)
     async with aclosing(stream):
@@ -262,7 +263,7 @@ async def test_the_process_ends_when_its_app_is_killed(checkpoint: Path) -> None
 import asyncio, sys
 from pathlib import Path
 from tuigpt.config import SampleConfig
-from tuigpt.generator.client import GeneratorClient
+from tuigpt.generation.client import GeneratorClient
 
 async def main():
     client = GeneratorClient()
@@ -287,7 +288,7 @@ asyncio.run(main())
 
 
 async def test_the_process_steps_back_and_keeps_its_pipe_clean(checkpoint: Path) -> None:
-    command = [sys.executable, "-m", "tuigpt.generator.server"]
+    command = [sys.executable, "-m", "tuigpt.generation.server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         hello = json.loads(process.stdout.readline())

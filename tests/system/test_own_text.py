@@ -104,10 +104,10 @@ def test_what_cannot_be_learned_is_refused_and_leaves_nothing(
 ENCODE_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from tuigpt.core.cache import Cache
-from tuigpt.core import text
-from tuigpt.core.encode import encode, learn_tokenizer
-from tuigpt.core.named import open_text
+from tuigpt.text.disk_cache import Cache
+from tuigpt.text import read as text
+from tuigpt.text.token_file import encode, learn_tokenizer
+from tuigpt.text.named import open_text
 
 text.CHUNK_BYTES, text.WHOLE_BYTES = 1000, 4000
 opened = open_text([sys.argv[1]], cache=Path(sys.argv[2]))

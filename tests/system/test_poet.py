@@ -14,14 +14,14 @@ from conftest import VERSE
 from system.conftest import Tuigpt
 from system.terminal import Terminal
 
-from tuigpt.cli import main
+from tuigpt.cli.main import main
 from tuigpt.config import GPTConfig
-from tuigpt.core import named
-from tuigpt.core.checkpoint import save_checkpoint
-from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
 from tuigpt.files import write_json
+from tuigpt.model.checkpoint import save_checkpoint
+from tuigpt.model.gpt import GPT
 from tuigpt.paths import asset
+from tuigpt.text import named
+from tuigpt.text.tokenizer import CharTokenizer
 
 shipped = pytest.mark.skipif(
     not asset("poet.safetensors").exists(), reason="this tree is without the built-in model"

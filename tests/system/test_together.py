@@ -17,7 +17,7 @@ from system.terminal import PATIENCE
 from system.test_train import losses, until_printed
 
 from tuigpt.files import read_json
-from tuigpt.runs.store import open_run
+from tuigpt.runs.folder import open_run
 
 FLAGS = ["verse.txt", *TINY, "--eval-interval=10"]
 
@@ -120,7 +120,8 @@ def test_what_cannot_work_is_said_once(together: Together) -> None:
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     assert err == (
-        "tuigpt: --batch-size 5 cannot be shared evenly by 2 processes; try --batch-size 4 or 6\n"
+        "tuigpt: --batch-size is 5, but it must be a multiple of the 2 processes that share it;"
+        " try --batch-size 4 or 6\n"
     )
 
 

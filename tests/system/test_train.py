@@ -21,8 +21,8 @@ from system.terminal import PATIENCE, Terminal
 
 from tuigpt.files import from_json, read_json, write_json
 from tuigpt.runs.control import request
+from tuigpt.runs.folder import open_run
 from tuigpt.runs.status import RunStatus, read_status
-from tuigpt.runs.store import open_run
 
 OpenTerminal = Callable[..., Terminal]
 
@@ -298,7 +298,7 @@ class TestAsked:
         assert answer.stdout.startswith("run: learning rate changed from 0.02 to 0.005 at step ")
         assert tuigpt("ask", "run", "dropout", "0.1").returncode == 0
         refused = tuigpt("ask", "run", "dropout", "1.5")
-        assert "not changed: --dropout is 1.5" in refused.stdout
+        assert "not changed: dropout is 1.5" in refused.stdout
         assert tuigpt("ask", "run", "stop").returncode == 0
         process.communicate(timeout=PATIENCE)
         folder = home / "runs/run"
@@ -515,8 +515,8 @@ def test_what_cannot_be_compiled_trains_without(
 
 SHORT_OF_MEMORY = """
 import resource, sys
-import tuigpt.commands.train  # so that all libraries have what they need
-from tuigpt.cli import main
+import tuigpt.training.process  # so that all libraries have what they need
+from tuigpt.cli.main import main
 pages = int(open("/proc/self/statm").read().split()[0])
 limit = pages * resource.getpagesize() + (300 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -11,7 +11,7 @@ import pytest
 from textual.pilot import Pilot
 
 from tuigpt.config import SampleConfig
-from tuigpt.generator.protocol import Done, Report, Started, Tokens
+from tuigpt.generation.protocol import Done, Report, Started, Tokens
 from tuigpt.tui import app as app_module
 from tuigpt.tui.app import TuigptApp
 

@@ -26,7 +26,7 @@ from tuigpt.tui import app as app_module
 from tuigpt.tui.app import PANES, TuigptApp
 from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
-from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.widgets.prompt_box import PromptBox
 
 RECORDS = [

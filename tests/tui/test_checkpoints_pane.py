@@ -11,10 +11,10 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.widgets import OptionList
 
+from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.status import RunStatus
-from tuigpt.runs.store import Checkpoint, Run
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
-from tuigpt.tui.panes.checkpoints import CheckpointsPane
+from tuigpt.tui.panes.checkpoints.pane import CheckpointsPane
 
 
 def checkpoint(step: int, val_loss: float | None = 2.0, **facts: Any) -> Checkpoint:

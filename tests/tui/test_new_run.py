@@ -17,9 +17,9 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Label, Static
 
 from tuigpt.tui import app as app_module
-from tuigpt.tui.screens.new_run import NewRun
-from tuigpt.tui.widgets import cost
-from tuigpt.tui.widgets.text_preview import TextPreview
+from tuigpt.tui.screens.new_run import cost
+from tuigpt.tui.screens.new_run.form import NewRun
+from tuigpt.tui.screens.new_run.text_preview import TextPreview
 
 CHAT = "[red]Ana[/]: see you 😀 [link=\n" * 200
 PATIENCE = 1500

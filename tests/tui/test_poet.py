@@ -14,7 +14,8 @@ from textual.widgets import OptionList, TextArea
 from tui.conftest import OpenApp, screen_text, settle, until
 from tui.test_app import focused_pane
 
-from tuigpt.runs.store import Run, hide_poet, poet_is_hidden
+from tuigpt.runs.folder import Run
+from tuigpt.runs.poet import hide_poet, poet_is_hidden
 from tuigpt.tui.app import TuigptApp
 
 

@@ -10,11 +10,11 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
-from tuigpt.runs.log import History
+from tuigpt.runs.folder import Run
+from tuigpt.runs.metrics import History
 from tuigpt.runs.status import ALIVE, RunStatus
-from tuigpt.runs.store import Run
 from tuigpt.tui.messages import AskTrainer, ResumeRun
-from tuigpt.tui.panes.training import TrainingPane
+from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
 

@@ -11,15 +11,14 @@ from tuigpt.config import (
     DEFAULT_PRESET,
     DEFAULT_RECIPE,
     PRESETS,
-    ConfigError,
     GPTConfig,
     SampleConfig,
     TrainConfig,
-    UserError,
     help_of,
     parse_field,
     train_defaults,
 )
+from tuigpt.errors import ConfigError, UserError
 
 CONFIGS = [GPTConfig, TrainConfig, SampleConfig]
 

@@ -13,10 +13,6 @@ import pytest
 import torch
 
 from tuigpt.config import GPTConfig, TrainConfig, train_defaults
-from tuigpt.core.corpus import Corpus
-from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
-from tuigpt.core.trainer import Stepped, Trainer
 from tuigpt.estimate import (
     count_parameters,
     memory,
@@ -25,6 +21,10 @@ from tuigpt.estimate import (
     step_flops,
     windows_at_once,
 )
+from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import CharTokenizer
+from tuigpt.training.batches import Corpus
+from tuigpt.training.trainer import Stepped, Trainer
 
 TEXT = "Tell me, O muse, of that ingenious hero who travelled far and wide.\n" * 20
 TOKENIZER = CharTokenizer.from_text(TEXT)
@@ -105,10 +105,10 @@ def test_windows_are_computed_together_as_the_trainer_does(batch_size: int, micr
 PEAK = """
 import json, sys, torch
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.core.corpus import Corpus
-from tuigpt.core.model import GPT
-from tuigpt.core.tokenizer import CharTokenizer
-from tuigpt.core.trainer import Stepped, Trainer
+from tuigpt.training.batches import Corpus
+from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import CharTokenizer
+from tuigpt.training.trainer import Stepped, Trainer
 
 def memory(key):
     with open("/proc/self/status") as status:

@@ -26,17 +26,17 @@ def loaded_by(statement: str) -> str:
 @pytest.mark.parametrize(
     "module",
     [
-        "tuigpt.cli",
+        "tuigpt.cli.main",
         "tuigpt.config",
         "tuigpt.estimate",
         "tuigpt.tui.app",
-        "tuigpt.runs.store",
+        "tuigpt.runs.folder",
         "tuigpt.runs.follow",
         "tuigpt.runs.launch",
         "tuigpt.runs.lock",
         "tuigpt.runs.control",
         "tuigpt.charts.scale",
-        "tuigpt.generator.client",
+        "tuigpt.generation.client",
     ],
 )
 def test_nothing_heavy_is_loaded_by(module: str) -> None:
@@ -49,7 +49,7 @@ def test_nothing_heavy_is_loaded_for(arguments: str, tmp_path: Path) -> None:
         "import os\n"
         f"os.environ['TUIGPT_HOME'] = {str(tmp_path / 'home')!r}\n"
         "import contextlib, io\n"
-        "from tuigpt.cli import main\n"
+        "from tuigpt.cli.main import main\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         f"    main([{arguments}])\n"
     )
@@ -58,7 +58,7 @@ def test_nothing_heavy_is_loaded_for(arguments: str, tmp_path: Path) -> None:
 
 def test_the_app_is_not_loaded_by_the_commands_that_train() -> None:
     program = (
-        "import tuigpt.commands.train, tuigpt.commands.generate, tuigpt.generator.server, sys\n"
+        "import tuigpt.training.process, tuigpt.cli.generate, tuigpt.generation.server, sys\n"
         "print([m for m in sys.modules if m.split('.')[0] == 'textual'])"
     )
     result = subprocess.run(

@@ -15,16 +15,18 @@ import pytest
 import torch
 
 from tuigpt import paths
-from tuigpt.cli import main
+from tuigpt.cli.main import main
 from tuigpt.config import SampleConfig
-from tuigpt.core import named
-from tuigpt.core.checkpoint import load_checkpoint
-from tuigpt.core.decode import plain, read_prompt
-from tuigpt.core.text import scan
 from tuigpt.files import read_header, read_json
-from tuigpt.runs import store
+from tuigpt.generation.decode import plain, read_prompt
+from tuigpt.model.checkpoint import load_checkpoint
+from tuigpt.runs import folder as folder_module
+from tuigpt.runs import poet as poet_module
 from tuigpt.runs.follow import Follower
-from tuigpt.runs.store import find_checkpoint, open_poet
+from tuigpt.runs.names import find_checkpoint
+from tuigpt.runs.poet import open_poet
+from tuigpt.text import named
+from tuigpt.text.read import scan
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 
@@ -159,7 +161,8 @@ class TestTheScript:
 class TestTheShippedOne:
     @pytest.fixture(autouse=True)
     def real(self, poet_assets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(store, "asset", paths.asset)
+        for module in (folder_module, poet_module):
+            monkeypatch.setattr(module, "asset", paths.asset)
 
     def test_it_is_a_small_whole_checkpoint_of_its_name(self) -> None:
         poet = open_poet()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tuigpt.config import UserError
+from tuigpt.errors import UserError
 from tuigpt.files import read_json
 from tuigpt.settings import SETTINGS_FILE, change_setting, read_settings
 

@@ -6,18 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuigpt.config import UserError
-from tuigpt.runs.log import History, MetricsTail
+from tuigpt.errors import UserError
+from tuigpt.runs.folder import CHECKPOINTS, RUN_FILE, Run, list_checkpoints, open_run, run_folders
+from tuigpt.runs.metrics import History, MetricsTail
+from tuigpt.runs.poet import listed_poet
 from tuigpt.runs.status import STATUS_FILE
-from tuigpt.runs.store import (
-    CHECKPOINTS,
-    RUN_FILE,
-    Run,
-    list_checkpoints,
-    listed_poet,
-    open_run,
-    run_folders,
-)
 
 
 @dataclass(frozen=True)

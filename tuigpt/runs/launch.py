@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuigpt.runs.store import TRAINER_LOG
+from tuigpt.runs.folder import TRAINER_LOG
 
 _LOG_NAME = ("starting-", f"-{TRAINER_LOG}")
 

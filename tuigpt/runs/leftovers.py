@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tuigpt.files import remove_unfinished
 from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import CHECKPOINTS
 from tuigpt.runs.launch import STARTING_LOGS
-from tuigpt.runs.store import CHECKPOINTS
 
 ABANDONED_AFTER = 24 * 3600.0
 """Seconds without a write after which nobody is at work on a new run's draft or first log."""

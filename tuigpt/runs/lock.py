@@ -14,9 +14,9 @@ from pathlib import Path
 
 from filelock import lock_descriptor
 
-from tuigpt.config import UserError
+from tuigpt.errors import UserError
 from tuigpt.files import read_json, to_json
-from tuigpt.runs.store import LOCK_FILE
+from tuigpt.runs.folder import LOCK_FILE
 
 _held: set[int] = set()
 

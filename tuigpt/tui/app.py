@@ -19,12 +19,14 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
-from tuigpt.config import SampleConfig, UserError
-from tuigpt.generator.client import GeneratorClient
+from tuigpt.config import SampleConfig
+from tuigpt.errors import UserError
+from tuigpt.generation.client import GeneratorClient
 from tuigpt.runs.control import request
+from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Follower, Snapshot
 from tuigpt.runs.launch import start
-from tuigpt.runs.store import Checkpoint, Run, hide_poet, poet_is_hidden
+from tuigpt.runs.poet import hide_poet, poet_is_hidden
 from tuigpt.tui.messages import (
     AskTrainer,
     ChangeRun,
@@ -36,12 +38,12 @@ from tuigpt.tui.messages import (
     WatchRun,
     Write,
 )
-from tuigpt.tui.panes.checkpoints import CheckpointsPane
-from tuigpt.tui.panes.generate import GeneratePane
-from tuigpt.tui.panes.training import TrainingPane
+from tuigpt.tui.panes.checkpoints.pane import CheckpointsPane
+from tuigpt.tui.panes.generate.pane import GeneratePane
+from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
-from tuigpt.tui.screens.new_run import NewRun
+from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
 from tuigpt.wording import one_line

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from tuigpt.config import SampleConfig
-from tuigpt.runs.store import Checkpoint
+from tuigpt.runs.folder import Checkpoint
 
 
 @dataclass

@@ -11,9 +11,9 @@ from conftest import MakeRun, checkpoint_header, write_header_only
 
 from tuigpt.files import to_json
 from tuigpt.runs import follow
+from tuigpt.runs.folder import checkpoint_path
 from tuigpt.runs.follow import Follower
 from tuigpt.runs.status import RunStatus, status_of_this_process, write_status
-from tuigpt.runs.store import checkpoint_path
 
 STEPS = [{"kind": "step", "step": n, "loss": 4.0 - n} for n in (1, 2)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tuigpt.runs import launch
+from tuigpt.runs.folder import runs_dir
 from tuigpt.runs.launch import Launch, start
-from tuigpt.runs.store import runs_dir
 
 
 def until_ended(launched: Launch) -> str | None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from conftest import MakeRun
 
+from tuigpt.runs.folder import list_checkpoints, run_folders, runs_dir
 from tuigpt.runs.leftovers import ABANDONED_AFTER, remove_from_home, remove_from_run
-from tuigpt.runs.store import list_checkpoints, run_folders, runs_dir
 
 
 def names(folder: Path) -> list[str]:

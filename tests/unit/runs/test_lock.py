@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tuigpt.config import UserError
+from tuigpt.errors import UserError
 from tuigpt.runs import lock
+from tuigpt.runs.folder import LOCK_FILE
 from tuigpt.runs.lock import being_trained, trainer_lock
-from tuigpt.runs.store import LOCK_FILE
 
 HOLDER = """
 import os, pathlib, subprocess, sys

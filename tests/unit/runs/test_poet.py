@@ -7,20 +7,12 @@ from pathlib import Path
 import pytest
 from conftest import MakeRun, checkpoint_header, write_header_only
 
-from tuigpt.config import UserError
+from tuigpt.errors import UserError
 from tuigpt.runs.control import request
+from tuigpt.runs.folder import Run
 from tuigpt.runs.follow import Follower
-from tuigpt.runs.store import (
-    Run,
-    find_checkpoint,
-    find_model,
-    find_run,
-    free_name,
-    hide_poet,
-    listed_poet,
-    new_run_folder,
-    poet_is_hidden,
-)
+from tuigpt.runs.names import find_checkpoint, find_model, find_run, free_name, new_run_folder
+from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
 
 
 class TestItsName:

@@ -1,1 +1,1 @@
-"""The three panes of the workbench, one file each."""
+"""The panes of the workbench, a folder each."""

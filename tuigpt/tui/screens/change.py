@@ -11,7 +11,8 @@ from textual.containers import Grid, Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
-from tuigpt.config import ConfigError, GPTConfig, TrainConfig, help_of, parse_field
+from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
+from tuigpt.errors import ConfigError
 from tuigpt.tui.widgets.keys_in_order import Field
 
 _FIELDS = {"learning_rate": TrainConfig, "dropout": GPTConfig}

@@ -1,0 +1,147 @@
+"""The learning rate at each step, and the optimizer that is given it."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from tuigpt.config import GPTConfig, TrainConfig, train_defaults
+from tuigpt.model.gpt import GPT
+from tuigpt.training.muon import Muon, orthogonalised
+from tuigpt.training.recipes import build_optimizers, learning_rate, set_first_weights
+
+
+def rates(**settings: float) -> list[float]:
+    config = TrainConfig(**settings)  # type: ignore[arg-type]
+    return [learning_rate(step, config) for step in range(config.max_steps)]
+
+
+def test_the_workshops_schedule() -> None:
+    found = rates()
+    assert len(found) == 5000
+    assert found[0] == pytest.approx(1e-3 / 100)  # above zero from the first update on
+    assert found[49] == pytest.approx(1e-3 * 50 / 100)
+    assert found[99] == pytest.approx(1e-3)
+    assert found[100] == pytest.approx(1e-3)
+    assert found[-1] == 1e-3 * 0.1  # the last update has exactly the lowest
+    middle = 100 + (4999 - 100) / 2
+    expected = 1e-4 + 0.5 * 9e-4 * (1 + math.cos(math.pi * (2549 - 100) / 4899))
+    assert middle == 2549.5 and found[2549] == pytest.approx(expected)
+    assert all(a <= b for a, b in zip(found[:100], found[1:101], strict=True))
+    assert all(a >= b for a, b in zip(found[100:-1], found[101:], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("max_steps", "warmup_steps"),
+    [(1, 0), (1, 1), (1, 100), (2, 1), (2, 0), (10, 10), (10, 9), (10, 11), (10, 100), (7, 0)],
+)
+def test_any_lengths_are_well_defined(max_steps: int, warmup_steps: int) -> None:
+    found = rates(max_steps=max_steps, warmup_steps=warmup_steps, learning_rate=0.5)
+    assert all(0 < rate <= 0.5 for rate in found)
+
+
+def test_a_warm_up_as_long_as_the_training_ends_at_the_highest() -> None:
+    assert rates(max_steps=10, warmup_steps=10, learning_rate=0.5)[-1] == 0.5
+
+
+def test_a_warm_up_longer_than_the_training_only_rises() -> None:
+    found = rates(max_steps=4, warmup_steps=8, learning_rate=0.8)
+    assert found == pytest.approx([0.1, 0.2, 0.3, 0.4])
+
+
+def test_without_a_warm_up_the_first_update_has_the_highest() -> None:
+    found = rates(max_steps=5, warmup_steps=0, learning_rate=0.5)
+    assert found[0] == 0.5 and found[-1] == pytest.approx(0.05)
+
+
+def test_the_lowest_rate_can_be_chosen() -> None:
+    assert rates(max_steps=200, min_lr_ratio=1.0)[-1] == 1e-3
+    assert rates(max_steps=200, min_lr_ratio=0.0)[-1] == 0.0
+
+
+def test_the_optimizer_is_the_workshops() -> None:
+    model = GPT(GPTConfig(vocab_size=5, block_size=4, n_layer=1, n_head=1, n_embd=4))
+    (optimizer,) = build_optimizers(model, TrainConfig(learning_rate=0.25, weight_decay=0.125))
+    assert isinstance(optimizer, torch.optim.AdamW)
+    (group,) = optimizer.param_groups
+    assert group["lr"] == 0.25 and group["weight_decay"] == 0.125
+    assert group["betas"] == (0.9, 0.999) and group["eps"] == 1e-8
+    assert len(group["params"]) == len(list(model.parameters()))  # the shared matrix once
+
+
+class TestFast:
+    """Muon for the matrices inside the blocks, AdamW for the rest."""
+
+    @staticmethod
+    def model() -> GPT:
+        torch.manual_seed(0)
+        return GPT(GPTConfig(vocab_size=5, block_size=4, n_layer=2, n_head=1, n_embd=8))
+
+    def test_every_parameter_is_learned_by_exactly_one_optimizer(self) -> None:
+        model = self.model()
+        muon, adamw = build_optimizers(model, TrainConfig(**train_defaults("fast")))
+        by_muon = {p for group in muon.param_groups for p in group["params"]}
+        by_adamw = {p for group in adamw.param_groups for p in group["params"]}
+        assert not by_muon & by_adamw
+        assert by_muon | by_adamw == set(model.parameters())
+        assert {p.ndim for p in by_muon} == {2} and len(by_muon) == 2 * 4
+        assert model.lm_head.weight in by_adamw
+
+    def test_the_rate_falls_in_a_straight_line_to_its_lowest(self) -> None:
+        config = TrainConfig(
+            recipe="fast", max_steps=12, warmup_steps=1, learning_rate=1.0, min_lr_ratio=0.0
+        )
+        found = [learning_rate(step, config) for step in range(12)]
+        assert found == pytest.approx([1.0, *(1 - n / 10 for n in range(11))])
+
+    def test_residual_branches_are_silent_at_first(self) -> None:
+        model = self.model()
+        before = {name: p.clone() for name, p in model.named_parameters()}
+        set_first_weights(model, TrainConfig(recipe="workshop"))
+        assert all(torch.equal(p, before[name]) for name, p in model.named_parameters())
+        set_first_weights(model, TrainConfig(recipe="fast"))
+        for block in model.transformer.h:
+            x = torch.randn(1, 3, 8)
+            assert torch.equal(block(x), x)
+        assert 0.01 < float(model.transformer.wpe.weight.detach().std()) < 0.03
+
+    @pytest.mark.parametrize("shape", [(8, 8), (4, 16), (16, 4), (1, 5)])
+    def test_singular_values_come_close_to_one(self, shape: tuple[int, int]) -> None:
+        generator = torch.Generator().manual_seed(3)
+        matrices = torch.randn((6, *shape), generator=generator) * 7
+        values = torch.linalg.svdvals(orthogonalised(matrices, 10))
+        assert values.min() > 0.6 and values.max() < 1.3
+
+    def test_matrices_of_a_shape_are_worked_off_as_if_alone(self) -> None:
+        """Also the three that a query-key-value projection consists of."""
+        generator = torch.Generator().manual_seed(5)
+        together = [
+            torch.nn.Parameter(torch.randn(shape, generator=generator))
+            for shape in ((8, 8), (8, 8), (24, 8), (8, 32))
+        ]
+        for p in together:
+            p.grad = torch.randn(p.shape, generator=generator)
+        alone = []
+        for p in together:
+            for part, gradient in (
+                zip(p.chunk(3), p.grad.chunk(3), strict=True) if p.size(0) == 24 else [(p, p.grad)]
+            ):
+                copy = torch.nn.Parameter(part.detach().clone())
+                copy.grad = gradient.clone()
+                alone.append(copy)
+        Muon(together, 0.1, weight_decay=0.5).step()
+        for p in alone:
+            Muon([p], 0.1, weight_decay=0.5).step()
+        expected = [alone[0], alone[1], torch.cat(alone[2:5]), alone[5]]
+        for found, wanted in zip(together, expected, strict=True):
+            torch.testing.assert_close(found.detach(), wanted.detach())
+
+    def test_the_first_update_is_the_orthogonal_gradient(self) -> None:
+        p = torch.nn.Parameter(torch.zeros(4, 4))
+        p.grad = torch.diag(torch.tensor([5.0, 3.0, 2.0, 1.0]))
+        Muon([p], lr=0.5).step()
+        off_diagonal = p.detach() - torch.diag(p.detach().diagonal())
+        assert off_diagonal.abs().max() < 1e-6
+        assert ((p.detach().diagonal() < -0.3) & (p.detach().diagonal() > -0.65)).all()

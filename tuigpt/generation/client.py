@@ -1,0 +1,333 @@
+"""The app's end of the generator: starts the process when needed, and again when it died."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tuigpt.config import SampleConfig
+from tuigpt.errors import UserError
+from tuigpt.generation.protocol import (
+    VERSION,
+    Cancel,
+    Command,
+    Failed,
+    Generate,
+    Hello,
+    Last,
+    Look,
+    Looked,
+    Recite,
+    Recited,
+    Report,
+    Score,
+    Scored,
+    Steer,
+    Verified,
+    Verify,
+    Work,
+    decode_report,
+    encode,
+)
+
+_LINE_LIMIT = 64 * 1024 * 1024
+"""Longest report that is read, in bytes: the surprises of a long text come in one."""
+
+_WAITING_REPORTS = 100
+"""Reports that may wait to be read before the process is made to wait as well."""
+
+
+_ATTEMPTS = 2
+"""Processes that may die before a request's first report, until it fails."""
+
+
+@dataclass
+class _Request:
+    """Work that was asked for.
+
+    Attributes:
+        process: that it was last sent to.
+        begun: whether that process reported on it.
+    """
+
+    command: Work
+    process: asyncio.subprocess.Process | None = None
+    attempts: int = 0
+    begun: bool = False
+    reports: asyncio.Queue[Report] = field(
+        default_factory=lambda: asyncio.Queue(maxsize=_WAITING_REPORTS)
+    )
+
+
+class GeneratorClient:
+    """Talks to one generator process, which it owns.
+
+    The process is started with the first request and ends with `close`, or with the app. When it
+    dies in between, the request it was at fails in words; those that were waiting are carried out
+    by another process.
+    """
+
+    def __init__(self, home: Path | None = None) -> None:
+        """Args: home: where caches are kept; None for the default."""
+        self._home = home
+        self._process: asyncio.subprocess.Process | None = None
+        self._readers: set[asyncio.Task[None]] = set()
+        self._numbers = itertools.count(1)
+        self._requests: dict[int, _Request] = {}
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    async def warm_up(self) -> None:
+        """Start the process ahead of the first request, so that torch is imported by then."""
+        with suppress(OSError):
+            await self._running_process()
+
+    async def generate(
+        self,
+        checkpoint: Path,
+        prompt: str,
+        config: SampleConfig,
+        *,
+        samples: int = 1,
+        window: str = "sliding",
+        given: Sequence[int] = (),
+        alternatives: int = 0,
+    ) -> AsyncGenerator[Report, None]:
+        """Yield the reports on one text, `Done` or `Failed` last.
+
+        Closing the iterator early cancels the text. What the arguments mean, and what is reported,
+        is told with `Generate` and the reports in `protocol.py`. An iterator that is neither read
+        nor closed makes the process wait, and with it all other requests.
+        """
+        command = Generate(
+            id=next(self._numbers),
+            checkpoint=str(checkpoint),
+            prompt=prompt,
+            max_new_tokens=config.max_new_tokens,
+            **_settings(config),
+            seed=config.seed,
+            samples=samples,
+            window=window,
+            given=list(given),
+            alternatives=alternatives,
+        )
+        reports = self._carry_out(command)
+        try:
+            async for report in reports:
+                yield report
+        finally:
+            await reports.aclose()
+
+    async def steer(self, number: int, config: SampleConfig) -> None:
+        """Let the text with this number (each report's `id`) go on with other settings.
+
+        They take effect at the next token, which `Steered` then names; the length and the seed
+        stay as they were.
+        """
+        await self._tell(Steer(number, **_settings(config)))
+
+    async def cancel(self, number: int) -> None:
+        """Ask for the end of the text with this number; its `Done` tells when it came."""
+        await self._tell(Cancel(number))
+
+    async def look(
+        self,
+        checkpoint: Path,
+        prompt: str,
+        config: SampleConfig,
+        *,
+        given: Sequence[int] = (),
+        count: int = 100,
+    ) -> Looked:
+        """The next-token distribution after a prompt. Raises UserError when there is none."""
+        command = Look(
+            id=next(self._numbers),
+            checkpoint=str(checkpoint),
+            prompt=prompt,
+            **_settings(config),
+            seed=config.seed,
+            given=list(given),
+            count=count,
+        )
+        report = await self._answer(command)
+        assert isinstance(report, Looked)
+        return report
+
+    async def score(self, checkpoint: Path, text: str) -> Scored:
+        """How surprising a text is to the model. Raises UserError when that cannot be told."""
+        report = await self._answer(Score(next(self._numbers), str(checkpoint), text))
+        assert isinstance(report, Scored)
+        return report
+
+    async def recite(self, checkpoint: Path, text: str, at_least: int = 20) -> Recited:
+        """Which parts of a text stand in the corpus. Raises UserError when that is unknown."""
+        command = Recite(next(self._numbers), str(checkpoint), text, at_least)
+        report = await self._answer(command)
+        assert isinstance(report, Recited)
+        return report
+
+    async def verify(
+        self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]
+    ) -> Verified:
+        """Compare what was written with the plain loop. Raises UserError when it cannot be."""
+        command = Verify(
+            id=next(self._numbers),
+            checkpoint=str(checkpoint),
+            prompt=prompt,
+            max_new_tokens=config.max_new_tokens,
+            **_settings(config),
+            seed=config.seed,
+            ids=list(ids),
+        )
+        report = await self._answer(command)
+        assert isinstance(report, Verified)
+        return report
+
+    async def close(self) -> None:
+        """End the process; requests at hand fail."""
+        self._closed = True
+        process, self._process = self._process, None
+        for request in list(self._requests.values()):
+            self._fail(request, "the generator was closed")
+        if process is not None and process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        if self._readers:
+            await asyncio.wait(self._readers)
+
+    async def _answer(self, command: Work) -> Last:
+        reports = self._carry_out(command)
+        try:
+            async for report in reports:
+                if isinstance(report, Failed):
+                    raise UserError(report.message)
+                if isinstance(report, Last):
+                    return report
+        finally:
+            await reports.aclose()
+        raise AssertionError("every request ends with a last report")
+
+    async def _carry_out(self, command: Work) -> AsyncGenerator[Report, None]:
+        request = self._requests[command.id] = _Request(command)
+        finished = False
+        try:
+            await self._start(request)
+            while not finished:
+                report = await request.reports.get()
+                finished = isinstance(report, Last)
+                yield report
+        finally:
+            self._requests.pop(command.id, None)
+            while not request.reports.empty():  # the reader may wait for room
+                request.reports.get_nowait()
+            if not finished:
+                await self.cancel(command.id)
+
+    async def _start(self, request: _Request) -> None:
+        """Send a request to a living process; its failure is a report."""
+        try:
+            request.process = await self._running_process()
+        except OSError as error:
+            self._fail(request, f"the generator cannot be started: {error}")
+            return
+        request.attempts += 1
+        await _write(request.process, request.command)
+
+    async def _tell(self, message: Command) -> None:
+        if self._process is not None and self._process.returncode is None:
+            await _write(self._process, message)
+
+    async def _running_process(self) -> asyncio.subprocess.Process:
+        async with self._starting:
+            if self._closed:
+                raise OSError("it was closed")
+            if self._process is None or self._process.returncode is not None:
+                home = ["--home", str(self._home)] if self._home else []
+                self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "tuigpt.generation.server",
+                    *home,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    limit=_LINE_LIMIT,
+                    # Threads that spin while they wait take the cores from a trainer.
+                    env={"GOMP_SPINCOUNT": "1000"} | os.environ,
+                    start_new_session=os.name == "posix",
+                )
+                reader = asyncio.create_task(self._read(self._process))
+                self._readers.add(reader)
+                reader.add_done_callback(self._readers.discard)
+            return self._process
+
+    async def _read(self, process: asyncio.subprocess.Process) -> None:
+        """Hand on one process's reports until it ends, then see to what it left undone."""
+        assert process.stdout is not None
+        last_words = asyncio.create_task(_last_line(process))
+        try:
+            async for line in process.stdout:
+                report = decode_report(line)
+                if isinstance(report, Hello):
+                    if report.version != VERSION:
+                        raise ValueError("another version of the protocol")
+                elif (request := self._requests.get(report.id)) is not None:
+                    request.begun = True
+                    await request.reports.put(report)
+        except ValueError:
+            process.kill()  # it does not speak the protocol, so nothing of it can be trusted
+        status = await process.wait()
+        end = f"the generator process {_end(status)}{await last_words}"
+        left = [r for r in self._requests.values() if r.process is process]
+        for request in left:
+            # What was waiting did no harm and suffers none; what had begun is lost.
+            if request.begun or request.attempts >= _ATTEMPTS:
+                self._fail(request, f"{end}; try again")
+            else:
+                await self._start(request)
+
+    def _fail(self, request: _Request, message: str) -> None:
+        self._requests.pop(request.command.id, None)
+        if request.reports.full():
+            request.reports.get_nowait()
+        request.reports.put_nowait(Failed(request.command.id, message))
+
+
+async def _write(process: asyncio.subprocess.Process, command: Command) -> None:
+    assert process.stdin is not None
+    # A process that just died breaks the pipe; its reader then sees to the request.
+    with suppress(OSError):
+        process.stdin.write(encode(command))
+        await process.stdin.drain()
+
+
+def _settings(config: SampleConfig) -> dict[str, Any]:
+    names = ("temperature", "top_k", "top_p", "min_p")
+    return {name: getattr(config, name) for name in names}
+
+
+async def _last_line(process: asyncio.subprocess.Process) -> str:
+    """What the process last said on stderr, for an error message."""
+    assert process.stderr is not None
+    tail = b""
+    while chunk := await process.stderr.read(4096):
+        tail = (tail + chunk)[-4096:]
+    lines = tail.decode(errors="replace").strip().splitlines()
+    return f" ({lines[-1].strip()[:200]})" if lines else ""
+
+
+def _end(status: int) -> str:
+    if status >= 0:
+        return f"ended with status {status}"
+    with suppress(ValueError):
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"was ended by signal {-status}"

@@ -1,1 +1,0 @@
-"""The generator: one warm process with torch, owned by the app, reached through pipes."""

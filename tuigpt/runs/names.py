@@ -1,0 +1,108 @@
+"""From what a user calls a run or a checkpoint to its folder or file, and names for new runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from tuigpt.errors import UserError
+from tuigpt.paths import runs_dir, user_path
+from tuigpt.runs.folder import (
+    CHECKPOINTS,
+    POET,
+    Checkpoint,
+    Run,
+    is_run,
+    is_run_name,
+    open_run,
+    read_checkpoint,
+    run_folders,
+)
+from tuigpt.runs.poet import open_poet
+
+
+def find_run(name: str, home: Path) -> Run:
+    """Open a run by its name.
+
+    Raises:
+        UserError: there is none; the text names those there are.
+    """
+    if not is_run(name, home):
+        if name == POET:
+            raise UserError(
+                f"{POET!r} is the built-in model, not a run: it writes, but it cannot be stopped or"
+                " trained on"
+            )
+        known = [f.name for f in run_folders(home)]
+        there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
+        raise UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}")
+    return open_run(runs_dir(home) / name)
+
+
+def find_model(name: str, home: Path) -> Run:
+    """Open a run by its name, or the built-in model, unless a run is called so.
+
+    Raises:
+        UserError: there is none.
+    """
+    return open_poet() if name == POET and not is_run(name, home) else find_run(name, home)
+
+
+def find_checkpoint(spec: str, home: Path) -> Checkpoint:
+    """Find a checkpoint by what a user calls it.
+
+    Args:
+        spec: a path, `RUN` or `RUN@last` (the newest), `RUN@best` (lowest val_loss), `RUN@STEP`;
+            `poet` in place of `RUN` is the built-in model.
+
+    Raises:
+        UserError: nothing goes by that name; the text says what there is.
+    """
+    path = user_path(spec)
+    if os.path.isfile(path):
+        inside_run = path.parent.name == CHECKPOINTS
+        return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
+    name, _, which = spec.partition("@")
+    if not is_run(name, home) and (path.suffix or "/" in spec):
+        raise UserError(f"no checkpoint at {spec!r}")
+    run = find_model(name, home)
+    steps = ", ".join(str(c.step) for c in run.checkpoints[-8:]) or "none yet"
+    match which:
+        case "" | "last":
+            chosen = run.last
+        case "best":
+            chosen = run.best
+        case _:
+            chosen = next((c for c in run.checkpoints if str(c.step) == which), None)
+    if chosen is None:
+        raise UserError(f"run {name!r} has no checkpoint {which or 'last'!r}; its steps: {steps}")
+    return chosen
+
+
+def new_run_folder(home: Path, name: str) -> Path:
+    """The folder for a new run of that name.
+
+    Raises:
+        UserError: the name cannot be a run's, or is taken.
+    """
+    if not is_run_name(name):
+        raise UserError(
+            f"--name {name!r} cannot be a run's name: use letters, digits, space and . - + _,"
+            " at most 64, starting with a letter or digit"
+        )
+    if name.casefold() == POET:
+        raise UserError(
+            f"--name {name!r} is taken by the built-in model; try --name {free_name(home, name)!r}"
+        )
+    folder = runs_dir(home) / name
+    if folder.exists():
+        raise UserError(f"there is a run {name!r} already; try --name {free_name(home, name)!r}")
+    return folder
+
+
+def free_name(home: Path, base: str) -> str:
+    """A run name like `base` that is not taken: base-1, base-2, …"""
+    base = re.sub(r"[^\w.+-]+", "-", base).strip("-._ ")[:56] or "run"
+    numbered = (f"{base}-{n}" for n in range(1, 1_000_000))
+    return next(name for name in numbered if not (runs_dir(home) / name).exists())

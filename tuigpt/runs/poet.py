@@ -1,0 +1,70 @@
+"""The poet: the model that ships with tuigpt, as a finished run without a folder of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tuigpt.errors import UserError
+from tuigpt.files import read_json
+from tuigpt.paths import asset
+from tuigpt.runs.folder import POET, Run, is_run, read_checkpoint
+from tuigpt.runs.status import RunStatus
+from tuigpt.settings import change_setting, read_settings
+
+
+def open_poet() -> Run:
+    """The built-in model, as a finished run of one checkpoint.
+
+    Raises:
+        UserError: this installation lacks it, or its files are broken.
+    """
+    path, about = asset(f"{POET}.safetensors"), asset(f"{POET}-run.json")
+    try:
+        checkpoint = replace(read_checkpoint(path, run=POET), built_in=True)
+        record = read_json(about)
+    except FileNotFoundError as error:
+        raise UserError(
+            f"the built-in {POET} is not in this installation, {error.filename!r} is missing:"
+            " install tuigpt anew, or train a model with `tuigpt train`"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise _broken_poet(about, error) from None
+    if checkpoint.problem:
+        raise _broken_poet(path, checkpoint.problem)
+    status = RunStatus("finished", checkpoint.step, checkpoint.step)
+    return Run(path.with_suffix(""), record, status, (checkpoint,), built_in=True)
+
+
+def _broken_poet(path: Path, reason: object) -> UserError:
+    return UserError(
+        f"the built-in {POET} cannot be opened, {str(path)!r}: {reason}; install tuigpt anew"
+    )
+
+
+def listed_poet(home: Path) -> Run | None:
+    """The built-in model, where lists show it.
+
+    Left out are one that the user hid, one that cannot be opened, and one whose name an older
+    home has given to a run: the run keeps the name.
+    """
+    if poet_is_hidden(home) or is_run(POET, home):
+        return None
+    try:
+        return open_poet()
+    except UserError:
+        return None
+
+
+def poet_is_hidden(home: Path) -> bool:
+    """Whether the user wants no list to show the built-in model."""
+    return read_settings(home).get("hide_poet") is True
+
+
+def hide_poet(home: Path, hidden: bool) -> None:
+    """Leave the built-in model out of every list from now on, or have it back.
+
+    Raises:
+        UserError: the settings cannot be written.
+    """
+    change_setting(home, "hide_poet", hidden)

@@ -1,0 +1,1 @@
+"""From a path to token ids: numpy, never torch."""

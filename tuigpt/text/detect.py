@@ -1,0 +1,110 @@
+"""Bytes that are not the text they were taken for: what they may be instead.
+
+A guess is never acted on: it is offered, and the user confirms it by naming the encoding.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tuigpt.errors import UserError
+from tuigpt.wording import one_line
+
+CANDIDATES = (
+    "cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257",
+    "cp932", "euc_jp", "gb18030", "big5", "cp949", "cp850", "mac_roman",
+)  # fmt: skip
+"""Encodings that texts are found in; each is a superset of its ISO or national standard."""
+
+SAMPLE_BEFORE, SAMPLE_AFTER = 16 << 10, 48 << 10
+"""Bytes looked at on both sides of the first that does not fit."""
+
+
+class OfferError(UserError):
+    """A text that can be read after all, if the user agrees.
+
+    Attributes:
+        offer: the value of --encoding to agree with, or "".
+    """
+
+    def __init__(self, message: str, offer: str) -> None:
+        super().__init__(message)
+        self.offer = offer
+
+
+class BadBytes(OfferError):
+    """A file is not in the encoding it was read in."""
+
+    def __init__(self, path: Path, spec: str, encoding: str, offset: int, line: int) -> None:
+        """
+        Args:
+            spec: the encoding as asked for; "auto" lets us look for another one.
+            encoding: the one that was tried.
+            offset: of the first byte that does not fit, from the beginning of the file.
+            line: number of its line, from 1.
+        """
+        start = max(0, offset - SAMPLE_BEFORE)
+        with open(path, "rb") as stream:
+            stream.seek(start)
+            sample = stream.read(SAMPLE_BEFORE + SAMPLE_AFTER)
+        bad = sample[offset - start : offset - start + 1]
+        where = (
+            f"{str(path)!r} is not {encoding.upper()}: byte {bad[0] if bad else 0:#04x}"
+            f" at offset {offset:,}, line {line:,}"
+        )
+        if spec == "auto" and _looks_binary(sample):
+            super().__init__(f"{str(path)!r} is no text: it looks like a binary file", "")
+            return
+        guess = _guess(sample) if spec == "auto" and encoding == "utf-8" else ""
+        if not guess:
+            replace = f"{encoding}:replace"
+            super().__init__(
+                f"{where}; name its encoding with --encoding, or read each such byte as \ufffd"
+                f" with --encoding {replace}",
+                replace,
+            )
+            return
+        around = sample[max(0, offset - start - 24) : offset - start + 24].decode(guess, "replace")
+        super().__init__(
+            f"{where}; it looks like {guess} ({one_line(around.strip())!r}): if that reads right,"
+            f" say --encoding {guess}",
+            guess,
+        )
+
+
+def not_a_text(path: Path) -> OfferError:
+    """What to say of a file with many NUL characters: UTF-16 without its mark, or no text."""
+    with open(path, "rb") as stream:
+        sample = stream.read(SAMPLE_AFTER)
+    half = max(1, len(sample) // 2)
+    for guess, zero, letter in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
+        if sample[zero::2].count(0) > 0.4 * half and sample[letter::2].count(0) < 0.1 * half:
+            return OfferError(
+                f"{str(path)!r} looks like {guess} without a byte order mark"
+                f" ({one_line(sample[:48].decode(guess, 'replace').strip())!r}): if that reads"
+                f" right, say --encoding {guess}",
+                guess,
+            )
+    return OfferError(f"{str(path)!r} is no text: it is full of NUL bytes", "")
+
+
+def _looks_binary(sample: bytes) -> bool:
+    controls = sum(map(sample.count, (bytes([b]) for b in range(32) if b not in b"\t\n\r\f\b\x1b")))
+    return b"\0" in sample or controls > 0.02 * len(sample)
+
+
+def _guess(sample: bytes) -> str:
+    """The likeliest encoding of bytes that are not UTF-8, or "" for UTF-8 with a few bad bytes."""
+    read = sample.decode("utf-8", "replace")
+    if sum(c > "\x7f" and c != "\ufffd" for c in read) >= read.count("\ufffd"):
+        return ""
+    from charset_normalizer import from_bytes
+
+    matches = from_bytes(sample, cp_isolation=list(CANDIDATES))
+    best = matches.best()
+    if best is None:
+        return ""
+    equals = {e for m in matches if (m.chaos, m.coherence) == (best.chaos, best.coherence)
+              for e in m.could_be_from_charset}  # fmt: skip
+    # The library breaks ties by the alphabet; the encoding of most Western texts goes first.
+    return "cp1252" if "cp1252" in equals else best.encoding

@@ -1,0 +1,71 @@
+"""`tuigpt train --nproc N`: the same training in several processes of this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+from types import FrameType
+
+import torch
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from tuigpt.errors import ConfigError
+from tuigpt.training.process import FAILED
+from tuigpt.training.process_group import LEADER_FILE
+
+
+def run(nproc: int, device: str, arguments: list[str]) -> int:
+    """Run `tuigpt` with these arguments in `nproc` processes under PyTorch's elastic launcher.
+
+    SIGINT, SIGTERM and SIGHUP are passed on to the process that leads, which saves and ends all.
+
+    Raises:
+        ConfigError: there are fewer GPUs than processes.
+    """
+    gpus = torch.cuda.device_count() if device in ("auto", "cuda") else 0
+    if 0 < gpus < nproc:
+        raise ConfigError("nproc", nproc, f"at most {gpus}: this machine has {gpus} GPUs")
+    cores = os.cpu_count() or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
+    logging.disable(logging.CRITICAL)  # the leading process says what is wrong
+    with tempfile.TemporaryDirectory(prefix="tuigpt-") as folder:
+        leader_file = Path(folder) / "leader"
+        os.environ[LEADER_FILE] = str(leader_file)
+
+        def pass_on(number: int, frame: FrameType | None) -> None:
+            try:
+                os.kill(int(leader_file.read_text()), number)
+            except (OSError, ValueError):  # it has not come so far, or is gone
+                sys.exit(128 + number)
+
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), pass_on)
+        config = LaunchConfig(
+            min_nodes=1,
+            max_nodes=1,
+            nproc_per_node=nproc,
+            run_id="tuigpt",
+            rdzv_backend="c10d",
+            rdzv_endpoint="localhost:0",
+            max_restarts=0,
+            signals_to_handle="SIGQUIT",
+        )
+        try:
+            elastic_launch(config, sys.executable)("-m", "tuigpt", *arguments)
+        except ChildFailedError as error:
+            codes = [failure.exitcode for failure in error.failures.values()]
+            for rank, failure in error.failures.items():
+                if failure.exitcode < 0 and -failure.exitcode != signal.SIGTERM:  # the launcher's
+                    print(
+                        f"tuigpt: process {rank + 1} of {nproc} was killed by signal"
+                        f" {-failure.exitcode}; tuigpt train --resume goes on with the run",
+                        file=sys.stderr,
+                    )
+            return max([FAILED, *codes])
+    return 0

@@ -1,0 +1,167 @@
+"""From what a user calls a text to the corpus that a trainer draws from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tuigpt.config import DEFAULT_RECIPE, TrainConfig, train_defaults
+from tuigpt.errors import ConfigError, Setting, UserError
+from tuigpt.model.device import allow_tf32, resolve_device
+from tuigpt.text.baselines import baselines
+from tuigpt.text.disk_cache import Cache
+from tuigpt.text.named import open_text, reopen
+from tuigpt.text.read import Progress, Scan, Text, scan
+from tuigpt.text.split import check_split, train_characters
+from tuigpt.text.token_file import encode, learn_tokenizer
+from tuigpt.text.tokenizer import Tokenizer
+from tuigpt.training.batches import Corpus
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text that was read once, from its beginning to its end."""
+
+    text: Text
+    scan: Scan
+
+    def facts(self) -> dict[str, Any]:
+        """What a run and its checkpoints tell of their text; enough to find it again."""
+        return {
+            "name": self.text.name,
+            "path": self.text.sources[0],
+            "sources": list(self.text.sources),
+            "encoding": self.text.encoding,
+            "sha256": self.scan.sha256,
+            "characters": self.scan.characters,
+            "symbols": len(self.scan.symbols),
+            "changes": list(self.scan.changes),
+        }
+
+
+def train_settings(given: dict[str, Any], device_type: str = "cpu") -> TrainConfig:
+    """The settings of a training, from those that the user gave and the recipe's defaults.
+
+    Args:
+        device_type: "cpu", "cuda" or "mps": some defaults depend on it.
+
+    Raises:
+        ConfigError: a value cannot work, or two contradict each other.
+    """
+    if given.get("minutes") and "max_steps" in given:
+        raise ConfigError(
+            "minutes", given["minutes"], "left out where ", Setting("max_steps"), " is given: both"
+            " tell the length",
+        )  # fmt: skip
+    recipe = given.get("recipe", DEFAULT_RECIPE)
+    return TrainConfig(**{**train_defaults(recipe, device_type), **given})
+
+
+def settings_and_device(
+    given: dict[str, Any], local_rank: int = 0
+) -> tuple[TrainConfig, torch.device]:
+    """`train_settings` on the device that was asked for, which is made ready.
+
+    Args:
+        local_rank: which of this machine's processes asks.
+
+    Raises:
+        UserError: a value cannot work, or the device is absent.
+    """
+    device = resolve_device(given.get("device", "auto"), local_rank)
+    allow_tf32(device)
+    return train_settings(given, device.type), device
+
+
+def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:
+    """Find and read the text of a new run.
+
+    Raises:
+        UserError: there is none, or it is none.
+    """
+    text = open_text(sources, config.encoding, cache=cache, progress=progress)
+    return ReadText(text, scan(text, progress))
+
+
+def read_again(run_name: str, facts: dict[str, Any], cache: Path, progress: Progress) -> ReadText:
+    """Find and read the text of a run that goes on.
+
+    Raises:
+        UserError: it is gone, or has changed.
+    """
+    text = reopen(facts, cache=cache, progress=progress)
+    found = scan(text, progress)
+    if found.sha256 != facts["sha256"]:
+        raise UserError(
+            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} has changed"
+            f" ({facts['characters']:,} characters then, {found.characters:,} now)"
+        )
+    return ReadText(text, found)
+
+
+def make_tokenizer(
+    read: ReadText, config: TrainConfig, block_size: int, progress: Progress
+) -> Tokenizer:
+    """The tokenizer of a new run.
+
+    Raises:
+        UserError: the text is too short for it.
+    """
+    characters = read.scan.characters
+    n_train = train_characters(characters, config.val_fraction)
+    if config.tokenizer == "char":  # known before a long text is encoded
+        check_split(n_train, characters - n_train, block_size)
+    return learn_tokenizer(config.tokenizer, read.scan, n_train, progress)
+
+
+def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
+    """Refuse a text that a checkpoint's tokenizer cannot read.
+
+    Raises:
+        UserError: names the characters that it does not know.
+    """
+    _, unknown = tokenizer.split_unknown(read.scan.symbols)
+    if unknown:
+        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        raise UserError(
+            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
+            f" {shown}; train a new model on it, or leave them out"
+        )
+
+
+def make_corpus(
+    read: ReadText,
+    tokenizer: Tokenizer,
+    config: TrainConfig,
+    block_size: int,
+    device: torch.device,
+    cache: Path,
+    progress: Progress,
+) -> Corpus:
+    """Encode a text, or take its tokens from the cache.
+
+    Raises:
+        UserError: it is too short, has changed meanwhile, or does not fit on the disk.
+    """
+    ids = encode(read.text, read.scan, tokenizer, Cache(cache), progress)
+    n_train = train_characters(read.scan.characters, config.val_fraction)
+    return Corpus(ids, tokenizer, n_train, block_size, device)
+
+
+def corpus_facts(read: ReadText, corpus: Corpus, config: TrainConfig) -> dict[str, Any]:
+    """`ReadText.facts` with the sizes of the two parts."""
+    n_train = train_characters(read.scan.characters, config.val_fraction)
+    return read.facts() | {
+        "train_tokens": corpus.n_train,
+        "val_tokens": corpus.n_val,
+        "train_characters": n_train,
+        "val_characters": read.scan.characters - n_train,
+    }
+
+
+def rulers(read: ReadText, config: TrainConfig) -> dict[str, float]:
+    """What counting alone reaches on the validation part, nats per character by name."""
+    return {name: round(x, 4) for name, x in baselines(read.scan, config.val_fraction).items()}

@@ -1,0 +1,1 @@
+"""The checkpoints pane: every run and every checkpoint."""

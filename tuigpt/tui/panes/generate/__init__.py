@@ -1,0 +1,1 @@
+"""The generate pane: prompt in, streaming text out."""
