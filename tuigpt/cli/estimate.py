@@ -17,7 +17,6 @@ from tuigpt.estimate import (
     Calibration,
     Memory,
     Reading,
-    count_parameters,
     memory,
     reading,
     step_flops,
@@ -156,7 +155,7 @@ def _timing(plan: _Plan) -> Calibration:
 
 def _costs(plan: _Plan) -> list[tuple[str, str]]:
     """What is known before a step is timed, as (label, words)."""
-    parts, need = count_parameters(plan.config), plan.memory
+    parts, need = plan.config.parameters, plan.memory
     names = {
         "tokens, in and out": parts.tokens,
         "positions": parts.positions,
@@ -213,7 +212,7 @@ def _time_in_words(plan: _Plan, timing: Calibration) -> str:
 
 
 def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, Any]:
-    parts = count_parameters(plan.config)
+    parts = plan.config.parameters
     return {
         "parameters": asdict(parts) | {"total": parts.total},
         "memory": asdict(plan.memory),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals, progress_text
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size
+from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size, train_settings
 from tuigpt.errors import UserError
 from tuigpt.estimate import reading
 from tuigpt.paths import cache_dir
@@ -22,7 +22,6 @@ from tuigpt.text.named import BUILT_IN, NotFetched, open_text
 from tuigpt.text.read import Progress, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters, train_tokens
 from tuigpt.text.token_file import learn_tokenizer
-from tuigpt.training.prepare import train_settings
 from tuigpt.wording import file_size, one_line, short_count, times, visible
 
 REPORT_EVERY = 0.2

@@ -18,9 +18,7 @@ from typing import NoReturn
 from tuigpt import __version__
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
-    RECIPES,
     GPTConfig,
     SampleConfig,
     TrainConfig,
@@ -29,6 +27,7 @@ from tuigpt.config import (
 )
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.paths import home_dir
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 from tuigpt.wording import one_line
 
 BAD_INPUT = 2
