@@ -18,7 +18,7 @@ from tuigpt.config import (
     parse_field,
     train_defaults,
 )
-from tuigpt.errors import ConfigError, Setting, in_words, UserError
+from tuigpt.errors import ConfigError, Setting, UserError, in_words
 
 CONFIGS = [GPTConfig, TrainConfig, SampleConfig]
 
