@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from tuigpt.loss import read_baselines
 from tuigpt.runs.folder import Run
 from tuigpt.runs.metrics import History
 from tuigpt.runs.status import ALIVE
@@ -149,8 +150,9 @@ def _placeholder(run: Run | None) -> str:
 
 def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
     """What counting alone reaches on this text, in the chart's nats per token."""
-    baselines = run.record.get("baselines", {}) if run else {}
-    return tuple((name, nats * history.characters_per_token) for name, nats in baselines.items())
+    baselines = read_baselines(run.record.get("baselines")) if run else None
+    named = baselines.named() if baselines else []
+    return tuple((name, nats * history.characters_per_token) for name, nats in named)
 
 
 def _words(run: Run | None, history: History) -> Content:
