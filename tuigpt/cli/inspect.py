@@ -159,7 +159,7 @@ def _report(
         "unit": split.unit,
         "train_characters": train_characters(found.characters, config.val_fraction),
         "vocab_size": split.vocab_size,
-        "baselines": dict(rulers.named()),
+        "baselines": dict(rulers.items()),
         "parameters": model.n_params,
         "advised": advised(found),
     }
@@ -232,7 +232,7 @@ def _symbol(symbol: str) -> str:
 
 def _counting(rulers: Baselines) -> str:
     """What guessing and counting reach, in nats per character."""
-    values = " · ".join(f"{name} {nats:.2f}" for name, nats in rulers.named())
+    values = " · ".join(f"{name} {nats:.2f}" for name, nats in rulers.items())
     return f"{values} nats"
 
 

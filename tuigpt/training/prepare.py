@@ -164,4 +164,4 @@ def corpus_facts(read: ReadText, corpus: Corpus, config: TrainConfig) -> dict[st
 
 def rulers(read: ReadText, config: TrainConfig) -> dict[str, float]:
     """What counting alone reaches on the validation part, nats per character by name."""
-    return dict(baselines(read.scan, config.val_fraction).named())
+    return dict(baselines(read.scan, config.val_fraction).items())

@@ -39,14 +39,14 @@ def test_baselines_are_what_counting_by_hand_gives(tmp_path: Path) -> None:
 
 def test_longer_contexts_tell_more_about_prose(tmp_path: Path) -> None:
     found = baselines(scanned(tmp_path, VERSE), 0.1)
-    names, losses = zip(*found.named(), strict=True)
+    names, losses = zip(*found.items(), strict=True)
     assert names == ("guessing", "letters", "pairs", "triples")
     assert list(losses) == sorted(losses, reverse=True)
 
 
 def test_baselines_need_a_validation_part(tmp_path: Path) -> None:
     found = baselines(scanned(tmp_path, VERSE), 0)
-    assert [name for name, _ in found.named()] == ["guessing"]
+    assert [name for name, _ in found.items()] == ["guessing"]
 
 
 def test_large_alphabets_are_counted_sparsely(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from tuigpt.loss import read_baselines
+from tuigpt.loss import Baselines
 from tuigpt.runs.folder import Run
 from tuigpt.runs.metrics import History
 from tuigpt.runs.status import ALIVE
@@ -150,9 +150,8 @@ def _placeholder(run: Run | None) -> str:
 
 def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
     """What counting alone reaches on this text, in the chart's nats per token."""
-    baselines = read_baselines(run.record.get("baselines")) if run else None
-    named = baselines.named() if baselines else []
-    return tuple((name, nats * history.characters_per_token) for name, nats in named)
+    baselines = Baselines.named(run.record.get("baselines", {})) if run else Baselines()
+    return tuple((name, nats * history.characters_per_token) for name, nats in baselines.items())
 
 
 def _words(run: Run | None, history: History) -> Content:
