@@ -17,7 +17,7 @@ from tuigpt.config import (
     parse_field,
     train_defaults,
 )
-from tuigpt.errors import ConfigError, Setting, UserError
+from tuigpt.errors import ConfigError, Setting, UserError, in_words
 from tuigpt.recipes import DEFAULT_RECIPE
 
 CONFIGS = [GPTConfig, TrainConfig, SampleConfig]
@@ -70,7 +70,7 @@ def test_whole_numbers(config: type, name: str, least: int) -> None:
     assert getattr(config(**{**others, name: least}), name) == least
     for value in (least - 1, -5, 2.5, float(least), "3", None, True, NAN):
         said = refusal(config, name, value)
-        words = name.replace("_", " ")
+        words = in_words(Setting(name))
         assert said == f"{words} is {value!r}, but it must be a whole number, {least} or more"
 
 
@@ -80,7 +80,7 @@ def test_other_numbers(config: type, name: str, good: list[Any], bad: list[Any])
         assert getattr(config(**{name: value}), name) == value
     for value in bad:
         said = refusal(config, name, value)
-        assert said.startswith(f"{name.replace('_', ' ')} is {value!r}, but it must be ")
+        assert said.startswith(f"{in_words(Setting(name))} is {value!r}, but it must be ")
 
 
 def test_a_seed_fits_a_generator() -> None:
@@ -109,16 +109,14 @@ class TestHeads:
         """What the message offers is tried: other heads, or another width."""
         with pytest.raises(ConfigError) as raised:
             GPTConfig(n_embd=n_embd, n_head=n_head)
-        assert raised.value.field == "n_head"
-        named = [part for part in raised.value.parts if isinstance(part, Setting)]
-        assert named[:2] == [Setting("n_head"), Setting("n_embd", n_embd)]
-        heads, width = (setting.value for setting in named[2:])
-        assert isinstance(heads, int) and isinstance(width, int)
+        assert raised.value.field == "n_head" and raised.value.value == n_head
+        offered = {part.name: part.value for part in raised.value.need if isinstance(part, Setting)}
+        heads, width = offered["n_head"], offered["n_embd"]
         assert GPTConfig(n_embd=n_embd, n_head=heads).n_head == heads
         assert GPTConfig(n_embd=width, n_head=n_head).n_embd == width
 
     def test_the_nearest_number_of_heads_is_offered(self) -> None:
-        with pytest.raises(ConfigError, match="try n head 6, or n embd 378"):
+        with pytest.raises(ConfigError, match="try n_head 6, or n_embd 378"):
             GPTConfig(n_embd=384, n_head=7)
 
 

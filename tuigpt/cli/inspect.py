@@ -15,6 +15,7 @@ from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals, progress_t
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size, train_settings
 from tuigpt.errors import UserError
 from tuigpt.estimate import reading
+from tuigpt.loss import Baselines
 from tuigpt.paths import cache_dir
 from tuigpt.text.baselines import baselines
 from tuigpt.text.detect import OfferError
@@ -157,7 +158,7 @@ def _report(
         "unit": split.unit,
         "train_characters": train_characters(found.characters, config.val_fraction),
         "vocab_size": split.vocab_size,
-        "baselines": rulers,
+        "baselines": dict(rulers.items()),
         "parameters": model.n_params,
         "advised": advised(found),
     }
@@ -228,10 +229,9 @@ def _symbol(symbol: str) -> str:
     return f"◌{symbol}" if category.startswith("M") else visible(symbol)
 
 
-def _counting(rulers: dict[str, float]) -> str:
+def _counting(rulers: Baselines) -> str:
     """What guessing and counting reach, in nats per character."""
-    names = {"uniform": "guessing", "unigram": "letters", "bigram": "pairs", "trigram": "triples"}
-    values = " · ".join(f"{names[name]} {nats:.2f}" for name, nats in rulers.items())
+    values = " · ".join(f"{name} {nats:.2f}" for name, nats in rulers.items())
     return f"{values} nats"
 
 
