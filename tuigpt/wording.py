@@ -125,7 +125,7 @@ def one_line(text: str) -> str:
     return visible(text.replace("\n", "⏎"))
 
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _picture(control: str) -> str:
