@@ -237,8 +237,8 @@ class SampleConfig:
     """How to draw text from a model. The defaults are the workshop's part 4.
 
     Raises:
-        ConfigError: a temperature that is negative or no number, a top_k that is negative or
-            fractional, a top_p or min_p outside its range, a length or seed below 0.
+        ConfigError: a temperature that is negative, immense or no number, a top_k that is negative
+            or fractional, a top_p or min_p outside its range, a length or seed below 0.
     """
 
     max_new_tokens: int = _option(200, "how many tokens to write")
@@ -251,7 +251,8 @@ class SampleConfig:
     def __post_init__(self) -> None:
         _require_whole(self, dict(max_new_tokens=0, top_k=0, seed=0))
         heat = self.temperature
-        _require(_finite(heat) and heat >= 0, "temperature", heat, "a number, 0 or more")
+        need = "a number from 0 to 1,000,000"  # above it float32 tells no two tokens apart
+        _require(_finite(heat) and 0 <= heat <= 1e6, "temperature", heat, need)
         share, least = self.top_p, self.min_p
         _require(_finite(share) and 0 < share <= 1, "top_p", share, "above 0 and at most 1")
         _require(_finite(least) and 0 <= least <= 1, "min_p", least, "from 0 to 1")

@@ -22,8 +22,8 @@ class Setting:
 
 
 def in_words(setting: Setting) -> str:
-    """A setting as the app and the run folder call it: block size 64."""
-    name = setting.name.replace("_", " ")
+    """A setting as the app and the run folder call it: block size 64, n_embd 384."""
+    name = setting.name if setting.name.startswith("n_") else setting.name.replace("_", " ")
     return name if setting.value is None else f"{name} {setting.value}"
 
 

@@ -246,7 +246,7 @@ class TestAskingTheTrainer:
             assert re.search(r"learning rate +0\.02", text) and re.search(r"dropout +0 ", text)
             field = pilot.app.screen.query_one("#dropout", Input)
             field.value = "1.5"
-            await until(pilot, lambda: "--dropout is 1.5" in screen_text(pilot))
+            await until(pilot, lambda: "dropout is 1.5" in screen_text(pilot))
             await pilot.press("enter")
             assert isinstance(pilot.app.screen, Change), "it went with a value that cannot work"
             field.value = "0.1"

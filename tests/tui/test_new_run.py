@@ -167,7 +167,7 @@ async def test_a_wrong_setting_is_said_instead(home: Path) -> None:
     async with form(home) as pilot:
         pilot.app.screen.query_one("#tokenizer", Input).value = "bpe:7"
         await pilot.pause()
-        assert "--tokenizer is 'bpe:7'" in verdict(pilot)
+        assert "tokenizer is 'bpe:7'" in verdict(pilot)
         assert pilot.app.screen.query_one("#tokenizer", Input).has_class("wrong")
 
 

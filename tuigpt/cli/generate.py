@@ -33,7 +33,7 @@ from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.runs.names import find_checkpoint
-from tuigpt.text.copies import open_training_corpus, share_copied
+from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.wording import one_line, visible
 
@@ -109,11 +109,10 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
             " fastest here"
         )
     if wishes.recited:
-        corpus = open_training_corpus(header, cache_dir(home))
-        name = str(header["corpus"].get("name", ""))
+        name = str((header.get("corpus") or {}).get("name", ""))
         for ids in texts:
             text = tokenizer.decode(ids)
-            copies = corpus.copied(text, wishes.recited)
+            copies = find_copies_of_training(header, text, wishes.recited, cache_dir(home))
             share = share_copied(copies, len(text))
             note(
                 f"{share:.0%} stands in {name!r}, in copies of {wishes.recited} and more characters"

@@ -30,7 +30,7 @@ from tuigpt.model.device import resolve_device
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.names import find_checkpoint
-from tuigpt.text.copies import open_training_corpus, share_copied
+from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.read import open_files
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.wording import meaning_of_loss, one_line
@@ -115,7 +115,7 @@ def run_recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -
     checkpoint = find_checkpoint(spec, home)
     _, _, header = load_checkpoint(checkpoint.path, torch.device("cpu"))
     text = _read(file)
-    copies = open_training_corpus(header, cache_dir(home)).copied(text, at_least)
+    copies = find_copies_of_training(header, text, at_least, cache_dir(home))
     share = share_copied(copies, len(text))
     if as_json:
         print(json.dumps({"share": share, "copies": [asdict(copy) for copy in copies]}))

@@ -166,7 +166,8 @@ class TestMinutes:
         result = tuigpt("train", *FLAGS, "--minutes=1", "--max-steps=5")
         assert result.returncode == 2
         assert result.stderr == (
-            "tuigpt: --minutes and --max-steps both tell the length: give one\n"
+            "tuigpt: --minutes is 1.0, but it must be left out where --max-steps is given: both"
+            " tell the length\n"
         )
 
 
