@@ -20,7 +20,6 @@ from tuigpt.estimate import (
     Calibration,
     Memory,
     Reading,
-    count_parameters,
     memory,
     reading,
     step_flops,
@@ -159,7 +158,7 @@ def _timing(plan: _Plan) -> Calibration:
 
 def _costs(plan: _Plan) -> list[tuple[str, str]]:
     """What is known before a step is timed, as (label, words)."""
-    parts, need = count_parameters(plan.config), plan.memory
+    parts, need = plan.config.parameters, plan.memory
     names = {
         "tokens, in and out": parts.tokens,
         "positions": parts.positions,
@@ -216,7 +215,7 @@ def _time_in_words(plan: _Plan, timing: Calibration) -> str:
 
 
 def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, Any]:
-    parts = count_parameters(plan.config)
+    parts = plan.config.parameters
     return {
         "parameters": asdict(parts) | {"total": parts.total},
         "memory": asdict(plan.memory),

@@ -10,9 +10,7 @@ from typing import Any
 from tuigpt.cli.parser import Group, Parser, filled
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
-    RECIPES,
     GPTConfig,
     SampleConfig,
     TrainConfig,
@@ -20,6 +18,7 @@ from tuigpt.config import (
     train_defaults,
 )
 from tuigpt.errors import ConfigError
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 _SECTIONS = {
     "how it is watched": (
