@@ -3,9 +3,9 @@
 import time
 from pathlib import Path
 
-from tuigpt.files import read_json
 from tuigpt.paths import cache_dir
 from tuigpt.text.disk_cache import Cache, Entry
+from tuigpt.text.token_file import read_about
 from tuigpt.wording import age, file_size, visible
 
 
@@ -26,8 +26,7 @@ def run(home: Path, clear: bool) -> int:
 
 def _what(entry: Entry) -> str:
     try:
-        about = read_json(entry.path / "about.json")
-        tokens, size = int(about["tokens"]), int(about["vocab_size"])
-        return f"{about['text']}: {tokens:,} tokens of {size:,} different ones"
-    except (OSError, ValueError, KeyError, TypeError):
+        about = read_about(entry.path)
+        return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
+    except (OSError, ValueError):
         return entry.path.name
