@@ -1,12 +1,14 @@
 """`tuigpt cache`: what is kept because making it again takes long."""
 
 import time
+from argparse import Namespace
 from pathlib import Path
 
-from tuigpt.paths import cache_dir
+from tuigpt.cli.parser import Command, Parser
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.disk_cache import Cache, Entry
 from tuigpt.text.token_file import read_about
-from tuigpt.wording import age, file_size, visible
+from tuigpt.wording import age, file_size, one_line
 
 
 def run(home: Path, clear: bool) -> int:
@@ -20,7 +22,7 @@ def run(home: Path, clear: bool) -> int:
     print(f"{cache.folder}: {file_size(total)} of at most {file_size(cache.limit)}")
     for entry in entries:
         used = age(time.time() - entry.used)
-        print(f"{file_size(entry.size):>8}  {used:>6}  {visible(_what(entry))}")
+        print(f"{file_size(entry.size):>8}  {used:>6}  {one_line(_what(entry))}")
     return 0
 
 
@@ -30,3 +32,23 @@ def _what(entry: Entry) -> str:
         return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
     except (OSError, ValueError):
         return entry.path.name
+
+
+def _add_flags(parser: Parser) -> None:
+    parser.add_argument(
+        "action", nargs="?", choices=["show", "clear"], default="show", help="(default show)"
+    )
+
+
+def _run(options: Namespace) -> int:
+    return run(home_dir(options.home), options.action == "clear")
+
+
+COMMANDS = {
+    "cache": Command(
+        usage="[show|clear]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=("tuigpt cache", "tuigpt cache clear"),
+    )
+}
