@@ -6,17 +6,20 @@ import json
 import sys
 import time
 import unicodedata
+from argparse import SUPPRESS, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuigpt.cli.flags import add_settings, add_text, given_fields
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals, progress_text
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size, train_settings
 from tuigpt.errors import UserError
 from tuigpt.estimate import reading
 from tuigpt.loss import Baselines
-from tuigpt.paths import cache_dir
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.baselines import baselines
 from tuigpt.text.detect import OfferError
 from tuigpt.text.named import BUILT_IN, NotFetched, open_text
@@ -274,3 +277,35 @@ def _first_lines(found: Scan) -> Sequence[str]:
     front = found.pieces[0][1][: SHOWN_LINES * 10 * SHOWN_WIDTH]
     lines = [line for line in front.split("\n") if line.strip()][:SHOWN_LINES]
     return [one_line(line[:SHOWN_WIDTH].replace("\t", " ")) for line in lines]
+
+
+def _add_flags(parser: Parser) -> None:
+    add_text(parser)
+    parser.flag("--json", action="store_true", help="JSON lines, for programs")
+    parser.flag("--fetch", action="store_true", help=SUPPRESS)
+    add_settings(parser)
+
+
+def _run(options: Namespace) -> int:
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=given_fields(options, TrainConfig),
+        as_json=options.json,
+        fetch=options.fetch,
+    )
+
+
+COMMANDS = {
+    "inspect": Command(
+        usage="[TEXT …] [flags of train]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=(
+            "tuigpt inspect poems.txt",
+            "tuigpt inspect poems.txt --tokenizer bpe:1024",
+        ),
+    )
+}
