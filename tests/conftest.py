@@ -58,7 +58,7 @@ def poet(poet_assets: Path) -> Run:
     header = checkpoint_header(5000, run="poet", train_loss=1.05, val_loss=1.2)
     write_header_only(poet_assets / "poet.safetensors", header)
     facts = {"name": "shakespeare", "path": "shakespeare", "sources": ["shakespeare"]}
-    write_json(poet_assets / "poet-run.json", {"name": "poet", "model": SHAPE, "corpus": facts})
+    write_json(poet_assets / "poet-run.json", run_record("poet", facts))
     lines = [
         {"kind": "step", "step": 5000, "loss": 1.05},
         {"kind": "eval", "step": 5000, "val_loss": 1.2, "whole": False},
@@ -98,6 +98,15 @@ def checkpoint_header(step: int, **facts: Any) -> dict[str, str]:
     return {"tuigpt": json.dumps(header | facts)}
 
 
+def run_record(name: str, corpus: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    """The content of a run.json of the model `SHAPE`."""
+    tokenizer = {"type": "char", "vocab_size": SHAPE["vocab_size"]}
+    return {
+        "format": 1, "name": name, "model": SHAPE, "train": {}, "tokenizer": tokenizer,
+        "corpus": corpus,
+    } | facts  # fmt: skip
+
+
 MakeRun = Callable[..., Run]
 
 
@@ -119,10 +128,7 @@ def make_run(home: Path) -> MakeRun:
         folder = runs_dir(home) / name
         folder.mkdir(parents=True)
         corpus = {"name": "verse", "path": "verse.txt", "sha256": "0" * 64, "characters": 5360}
-        write_json(
-            folder / "run.json",
-            {"format": 1, "name": name, "model": SHAPE, "train": {}, "corpus": corpus},
-        )
+        write_json(folder / "run.json", run_record(name, corpus))
         finished = {"state": "finished", "step": 100, "max_steps": 100}
         write_json(folder / "status.json", finished | status)
         (folder / "checkpoints").mkdir()

@@ -20,11 +20,12 @@ import re
 import shutil
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import UnionType
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 
@@ -73,8 +74,8 @@ class UnreadableFile(UserError):
 # --- reading ---
 
 
-def open_to_read(path: Path) -> int:
-    """A descriptor of a regular file, opened without waiting for anybody.
+def open_regular(path: Path) -> io.FileIO:
+    """Open a regular file to read its bytes, without waiting for anybody.
 
     Raises:
         UnreadableFile: it is missing, something else such as a pipe, or may not be read.
@@ -82,15 +83,18 @@ def open_to_read(path: Path) -> int:
     try:
         descriptor = os.open(path, os.O_RDONLY | _WITHOUT_WAITING | _BINARY)
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnreadableFile(path, reason, isinstance(error, FileNotFoundError)) from None
+        raise _unreadable(path, error) from None
     except ValueError:  # a NUL in its name
         raise UnreadableFile(path, "no file can be called so", missing=True) from None
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
-        return descriptor
+        return io.FileIO(descriptor)
     os.close(descriptor)
     raise UnreadableFile(path, "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file")
+
+
+def _unreadable(path: Path, error: OSError) -> UnreadableFile:
+    return UnreadableFile(path, error.strerror or str(error), isinstance(error, FileNotFoundError))
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
@@ -102,25 +106,22 @@ def read_bytes(path: Path, limit: int) -> bytes:
     Raises:
         UnreadableFile: it cannot be read, or is larger.
     """
-    descriptor = open_to_read(path)
-    try:
-        with os.fdopen(descriptor, "rb", buffering=0) as stream:
-            content = b""
-            if os.fstat(descriptor).st_size <= limit:
-                content = _read_up_to(stream.fileno(), limit + 1)
+    with open_regular(path) as stream:
+        try:
+            if os.fstat(stream.fileno()).st_size <= limit:
+                content = _read_up_to(stream, limit + 1)
                 if len(content) <= limit:
                     return content
-    except OSError as error:
-        raise UnreadableFile(path, error.strerror or str(error)) from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
     raise UnreadableFile(path, f"it is larger than the {limit:,} bytes that it may have")
 
 
-def _read_up_to(descriptor: int, size: int) -> bytes:
-    parts = []
-    while size > 0 and (part := os.read(descriptor, min(size, 1 << 20))):
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def _read_up_to(stream: io.FileIO, size: int) -> bytes:
+    content = bytearray()
+    while len(content) < size and (part := stream.read(min(size - len(content), 1 << 20))):
+        content += part
+    return bytes(content)
 
 
 def read_record(path: Path, kind: type[Decoded], limit: int = RECORD_LIMIT) -> Decoded:
@@ -139,7 +140,7 @@ def read_record(path: Path, kind: type[Decoded], limit: int = RECORD_LIMIT) -> D
         raise UnreadableFile(path, str(error)) from None
 
 
-def decode(content: bytes, kind: type[Decoded]) -> Decoded:
+def decode(content: bytes, kind: type[Decoded] | UnionType) -> Decoded:
     """Read one JSON object; numbers that it names in a list `nonfinite` come back as NaN.
 
     Args:
@@ -149,7 +150,7 @@ def decode(content: bytes, kind: type[Decoded]) -> Decoded:
         ValueError: the content is something else; the text says in one line what is wrong.
     """
     try:
-        value = _decoder(kind).decode(content)
+        value: Decoded = _decoder(cast("Hashable", kind)).decode(content)
         if b'"nonfinite"' in content:
             value = _with_nan(value, _decoder(_Nonfinite).decode(content).nonfinite)
         return value
@@ -174,22 +175,22 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _with_nan(value: Any, names: list[str]) -> Any:
+def _with_nan(value: Decoded, names: list[str]) -> Decoded:
     """A record with NaN in those of these fields that are empty."""
     nan = {name: math.nan for name in names if getattr(value, name, 0) is None}
     if not nan:
         return value
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.replace(value, **nan)
-    return dataclasses.replace(value, **nan)
+    return dataclasses.replace(value, **nan)  # type: ignore[type-var]
 
 
-def _decode_with_surrogates(content: bytes, kind: type[Decoded]) -> Decoded:
+def _decode_with_surrogates(content: bytes, kind: type[Decoded] | UnionType) -> Decoded:
     """As `decode`, for text with halves of surrogate pairs, which stand for bytes of paths."""
     try:
         record = json.loads(content)
-        value = msgspec.convert(record, kind)
-        return _with_nan(value, msgspec.convert(record, _Nonfinite).nonfinite)  # type: ignore[no-any-return]
+        value: Decoded = msgspec.convert(record, kind)
+        return _with_nan(value, msgspec.convert(record, _Nonfinite).nonfinite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     except msgspec.ValidationError as error:
@@ -301,20 +302,18 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
     Raises:
         UnreadableFile: it cannot be read, or is not a whole safetensors file.
     """
-    descriptor = open_to_read(path)
-    try:
-        return _metadata(descriptor)
-    except OSError as error:
-        raise UnreadableFile(path, error.strerror or str(error)) from None
-    except ValueError as error:
-        raise UnreadableFile(path, str(error)) from None
-    finally:
-        os.close(descriptor)
+    with open_regular(path) as stream:
+        try:
+            return _metadata(stream)
+        except OSError as error:
+            raise _unreadable(path, error) from None
+        except ValueError as error:
+            raise UnreadableFile(path, str(error)) from None
 
 
-def _metadata(descriptor: int) -> dict[str, str]:
-    size = os.fstat(descriptor).st_size
-    front = _read_up_to(descriptor, 8)
+def _metadata(stream: io.FileIO) -> dict[str, str]:
+    size = os.fstat(stream.fileno()).st_size
+    front = _read_up_to(stream, 8)
     if len(front) < 8:
         raise ValueError("the file is empty" if not front else "the file is cut short")
     if front.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x04")):
@@ -324,7 +323,7 @@ def _metadata(descriptor: int) -> dict[str, str]:
         raise ValueError("not a safetensors file, or cut short")
     if length > HEADER_LIMIT:
         raise ValueError(f"its header is larger than the {HEADER_LIMIT:,} bytes that it may have")
-    header = _read_up_to(descriptor, length)
+    header = _read_up_to(stream, length)
     try:
         metadata = decode(header, _Metadata).texts
         extents = decode(header, dict[str, _Extent]).values()
@@ -456,20 +455,6 @@ def remove_unfinished(folder: Path, before: float = math.inf) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-
-def open_regular(path: Path) -> io.BufferedReader:
-    """Open a file to read its bytes, without waiting for anything.
-
-    Raises:
-        OSError: it cannot be opened, or is no regular file (a pipe would block).
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "no regular file", str(path))
-    return open(descriptor, "rb")
 
 
 def sync_folder(folder: Path) -> None:

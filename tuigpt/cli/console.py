@@ -7,10 +7,11 @@ import shutil
 import time
 from typing import TextIO
 
-from tuigpt.config import GPTConfig
+from tuigpt.loss import bits
+from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.training.trainer import Evaluated, Event, Progress, Sampled, Stepped
-from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
+from tuigpt.wording import duration, loss_text, meaning_of_loss, one_line, short_count
 
 LIVE_LINE_EVERY = 0.2
 """Least seconds between two drawings of the live line."""
@@ -29,17 +30,10 @@ class Console:
         unread: whether the stream was a pipe whose reader has gone.
     """
 
-    def __init__(
-        self, stream: TextIO, run_name: str, config: GPTConfig, symbols: int | None = None
-    ) -> None:
-        """
-        Args:
-            symbols: number of different characters of the text, where tokens are no characters.
-        """
+    def __init__(self, stream: TextIO, run_name: str, record: RunRecord) -> None:
         self._stream = stream
         self._run_name = run_name
-        self._config = config
-        self._symbols = symbols
+        self._record = record
         self._live = stream.isatty()
         self._shown = 0.0
         self._line = ""
@@ -47,8 +41,8 @@ class Console:
 
     def begin(self, status: RunStatus) -> None:
         """Say what is being trained."""
-        config = self._config
-        unit = "symbols" if self._symbols is None else "tokens"
+        config = self._record.model
+        unit = "characters" if self._record.tokenizer.type == "char" else "tokens"
         self._print(
             f"{self._run_name}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
@@ -63,8 +57,9 @@ class Console:
             case Evaluated():
                 part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
                 loss = event.val_loss_per_character
-                meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
-                if self._symbols is not None:
+                record = self._record
+                meaning = meaning_of_loss(loss, record.baselines, record.corpus.name)
+                if record.tokenizer.type != "char":
                     part = f"{event.val_loss:.4f} nats per token; {part}"
                 self._print(
                     f"step {event.step:,}  val {loss:.4f} nats"
@@ -88,9 +83,9 @@ class Console:
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
-        parts.append(f"train {loss_text(status.per_character(status.train_loss))}")
+        parts.append(f"train {loss_text(status.train_loss)}")
         if status.val_loss is not None:
-            parts.append(f"val {loss_text(status.per_character(status.val_loss))}")
+            parts.append(f"val {loss_text(status.val_loss)}")
         if status.tokens_per_second is not None:
             parts.append(f"{short_count(status.tokens_per_second)} tok/s")
         if status.seconds_left is not None:

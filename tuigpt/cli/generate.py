@@ -17,7 +17,7 @@ from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.steering import Steering, report, standard_input
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
-from tuigpt.files import write_atomic
+from tuigpt.files import write_output
 from tuigpt.generation.card import card, file_sha256, tuigpt_command, workshop_command
 from tuigpt.generation.decode import (
     Prompt,
@@ -33,6 +33,7 @@ from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.runs.names import find_checkpoint
+from tuigpt.runs.record import find_corpus
 from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.wording import one_line, visible
@@ -109,10 +110,11 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
             " fastest here"
         )
     if wishes.recited:
-        name = str((header.get("corpus") or {}).get("name", ""))
+        corpus = find_corpus(checkpoint.path, header.corpus)
+        name = one_line(corpus.name)
         for ids in texts:
             text = tokenizer.decode(ids)
-            copies = find_copies_of_training(header, text, wishes.recited, cache_dir(home))
+            copies = find_copies_of_training(corpus, text, wishes.recited, cache_dir(home))
             share = share_copied(copies, len(text))
             note(
                 f"{share:.0%} stands in {name!r}, in copies of {wishes.recited} and more characters"
@@ -240,7 +242,7 @@ def _write_card(
     try:
         sha256 = file_sha256(checkpoint.path)
         content = card(text, command, theirs, checkpoint.path, sha256)
-        write_atomic(path, content.encode("utf-8", "backslashreplace"))
+        write_output(path, content.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UserError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
     note(f"wrote {str(path)!r}")

@@ -25,11 +25,14 @@ from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.decode import read_prompt, refuse_broken_weights
 from tuigpt.generation.logprobs import Score, next_token, surprises
+from tuigpt.loss import Baselines
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import resolve_device
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
+from tuigpt.runs.header import Header
 from tuigpt.runs.names import find_checkpoint
+from tuigpt.runs.record import find_corpus
 from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.read import open_files
 from tuigpt.text.tokenizer import Tokenizer
@@ -65,11 +68,11 @@ def run_score(home: Path, spec: str, file: str, device: str, as_json: bool) -> i
         }
         print(json.dumps(record))
         return 0
-    symbols = (header.get("corpus") or {}).get("symbols") or tokenizer.vocab_size
+    baselines = Baselines.of_symbols(header.corpus.symbols or tokenizer.vocab_size)
     print(
         f"{score.nats_per_character:.4f} nats = {score.bits_per_character:.4f} bits per character,"
         f" perplexity {score.perplexity:.2f}, over {score.characters:,} characters:"
-        f" {meaning_of_loss(score.nats_per_character, symbols)}"
+        f" {meaning_of_loss(score.nats_per_character, baselines)}"
     )
     worst = torch.topk(nats, min(3, len(nats)))
     for surprise, place in zip(worst.values.tolist(), worst.indices.tolist(), strict=True):
@@ -115,12 +118,13 @@ def run_recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -
     checkpoint = find_checkpoint(spec, home)
     _, _, header = load_checkpoint(checkpoint.path, torch.device("cpu"))
     text = _read(file)
-    copies = find_copies_of_training(header, text, at_least, cache_dir(home))
+    corpus = find_corpus(checkpoint.path, header.corpus)
+    copies = find_copies_of_training(corpus, text, at_least, cache_dir(home))
     share = share_copied(copies, len(text))
     if as_json:
         print(json.dumps({"share": share, "copies": [asdict(copy) for copy in copies]}))
         return 0
-    name = header["corpus"].get("name", "")
+    name = one_line(corpus.name)
     print(f"{share:.1%} stands in {name!r}, in copies of {at_least} and more characters")
     for copy in copies:
         part = one_line(text[copy.start : copy.start + copy.length])
@@ -128,7 +132,7 @@ def run_recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -
     return 0
 
 
-def _open(home: Path, spec: str, device: str) -> tuple[GPT, Tokenizer, dict[str, Any]]:
+def _open(home: Path, spec: str, device: str) -> tuple[GPT, Tokenizer, Header]:
     loaded = load_checkpoint(find_checkpoint(spec, home).path, resolve_device(device))
     refuse_broken_weights(loaded[0])
     return loaded

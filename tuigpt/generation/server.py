@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import BinaryIO, get_args
 
 import torch
 from torch import Tensor
@@ -34,6 +34,8 @@ from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import describe, resolve_device, type_name
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
+from tuigpt.runs.header import Header
+from tuigpt.runs.record import find_corpus
 from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.tokenizer import Tokenizer
 
@@ -55,7 +57,7 @@ class _Cancelled(Exception):
 class _Loaded:
     model: GPT
     tokenizer: Tokenizer
-    header: dict[str, Any]
+    header: Header
 
 
 class Server:
@@ -217,11 +219,12 @@ class Server:
         at_least = max(1, command.at_least)
         loaded = self._load(command)
         cache = cache_dir(self._home)
-        copies = find_copies_of_training(loaded.header, command.text, at_least, cache)
+        corpus = find_corpus(Path(command.checkpoint), loaded.header.corpus)
+        copies = find_copies_of_training(corpus, command.text, at_least, cache)
         self._send(
             p.Recited(
                 command.id,
-                str(loaded.header["corpus"].get("name", "")),
+                corpus.name,
                 share_copied(copies, len(command.text)),
                 [p.Copy(c.start, c.length, c.place, c.line) for c in copies],
             )

@@ -112,7 +112,7 @@ class Follower:
         self._home = home
         self._runs: dict[Path, _FollowedRun] = {}
         self._poet: Run | None = None
-        self._poet_marks: tuple[Mark | bool, ...] = ()
+        self._poet_marks: tuple[object, ...] = ()
         self._watched: tuple[Path | None, Mark] = (None, ())
         self._tail: MetricsTail | None = None
         self._history = History()

@@ -21,8 +21,8 @@ from tuigpt.files import (
     Count,
     UnreadableFile,
     Word,
+    open_regular,
     open_to_append,
-    open_to_read,
     read_record,
     to_json,
 )
@@ -83,21 +83,16 @@ def is_locked(folder: Path) -> bool | None:
     It cannot before a first trainer has locked, and on a file system without locks.
     """
     try:
-        descriptor = open_to_read(folder / LOCK_FILE)
-    except UnreadableFile:
-        return None
-    try:
-        if fcntl is None:
-            return not lock_descriptor(descriptor, blocking=False)
-        # Shared, so that two who ask at the same time do not take each other for a trainer.
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
+        with open_regular(folder / LOCK_FILE) as stream:
+            if fcntl is None:
+                return not lock_descriptor(stream.fileno(), blocking=False)
+            # Shared, so that two who ask at the same time do not take each other for a trainer.
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
     except BlockingIOError:
         return True
-    except OSError:
+    except (UnreadableFile, OSError):
         return None
-    finally:
-        os.close(descriptor)
 
 
 def being_trained(name: str, pid: int, host: str) -> UserError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuigpt.files import Count, UnreadableFile, Word, decode, open_to_append, open_to_read, to_json
+from tuigpt.files import Count, UnreadableFile, Word, decode, open_regular, open_to_append, to_json
 from tuigpt.loss import characters_per_token, per_character
 
 METRICS_FILE = "metrics.jsonl"
@@ -171,18 +171,17 @@ class MetricsTail:
         """
         self.more = False
         try:
-            descriptor = open_to_read(self._path)
+            with open_regular(self._path) as stream:
+                stat = os.fstat(stream.fileno())
+                file, restarted = (stat.st_dev, stat.st_ino), False
+                if self._file != file or stat.st_size < self._offset:
+                    restarted = self._restart(file)
+                stream.seek(self._offset)
+                piece = stream.read(PIECE)
         except UnreadableFile:
             return [], self._restart(None)
-        try:
-            stat = os.fstat(descriptor)
-            file = (stat.st_dev, stat.st_ino)
-            restarted = (self._file != file or stat.st_size < self._offset) and self._restart(file)
-            piece = os.pread(descriptor, PIECE, self._offset)
         except OSError:
             return [], False
-        finally:
-            os.close(descriptor)
         end = piece.rfind(b"\n") + 1
         if not end and len(piece) == PIECE:  # a line that is too long
             self._skipping, end, piece = True, len(piece), b""
@@ -203,7 +202,8 @@ class MetricsTail:
 
 def _lines(piece: bytes) -> list[AnyLine]:
     try:
-        return _decoder.decode_lines(piece)
+        lines: list[AnyLine] = _decoder.decode_lines(piece)
+        return lines
     except (ValueError, RecursionError):  # at least one is none: find out which
         found: list[AnyLine] = []
         for line in piece.splitlines():

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.files import Count, Word, read_record, write_json
+from tuigpt.files import Count, UnreadableFile, Word, read_record, write_json
 from tuigpt.loss import Baselines, characters_per_token
 
 RUN_FILE = "run.json"
@@ -113,6 +113,22 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     def symbols(self) -> int:
         """Number of different characters of the text."""
         return self.corpus.symbols or self.model.vocab_size
+
+
+def find_corpus(checkpoint: Path, corpus: CorpusFacts) -> CorpusFacts:
+    """What a checkpoint's header tells of its text, with where that was found, if that is known.
+
+    A header names no paths (those of the first version do); the run that the file lies in does.
+
+    Args:
+        checkpoint: the path of its file.
+        corpus: of its header.
+    """
+    try:
+        own = read_run_record(checkpoint.parent.parent).corpus
+    except UnreadableFile:
+        return corpus
+    return own if own.sha256 == corpus.sha256 else corpus
 
 
 def check_model(config: GPTConfig) -> None:

@@ -119,14 +119,17 @@ def status_and_problem(
     if status.train_characters_per_token is None:
         status = replace(status, train_characters_per_token=train_characters_per_token)
     status = _in_unit(per_character, status)
-    status = replace(status, **{name: one_line(getattr(status, name)) for name in _SHOWN})
+    status = replace(
+        status,
+        state=one_line(status.state),
+        host=one_line(status.host),
+        device=one_line(status.device),
+        message=one_line(status.message),
+    )
     if status.alive and not _is_alive(folder, status):
         gone = f"its trainer (process {status.pid} on {status.host}) is gone"
         status = replace(status, state="lost", message=gone)
     return status, ""
-
-
-_SHOWN = ("state", "host", "device", "message")
 
 
 def _in_unit(

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tuigpt.errors import UserError
 from tuigpt.files import write_atomic
 from tuigpt.paths import asset
+from tuigpt.runs.names import text_name
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.read import Progress, Text, open_files, silent
 
 BUILT_IN = "shakespeare"
@@ -79,24 +79,23 @@ def open_text(
         else:
             paths.append(source)
     names = {BUILT_IN, *remotes}
-    name = sources[0] if sources[0] in names else Path(os.path.expanduser(sources[0])).stem
-    if len(sources) > 1:
-        name += f"+{len(sources) - 1}"
-    text = open_files(name or "text", paths, encoding)
+    text = open_files(text_name(sources), paths, encoding)
     called = [s if s in names else t for s, t in zip(sources, text.sources, strict=True)]
     return replace(text, sources=tuple(called))
 
 
-def reopen(facts: Mapping[str, Any], *, cache: Path, progress: Progress = silent) -> Text:
+def reopen(facts: CorpusFacts, *, cache: Path, progress: Progress = silent) -> Text:
     """Find the text that a run or a checkpoint was trained on, from its `corpus` record.
 
     Raises:
         UserError: it does not say, or the text is gone.
     """
-    sources = facts.get("sources") or [facts.get("path")]
-    if not all(isinstance(source, str) for source in sources):
-        raise UserError("it does not tell which text it was trained on")
-    return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
+    sources = facts.sources or [facts.path]
+    if not all(sources):
+        if facts.name not in {BUILT_IN, *REMOTES}:
+            raise UserError(f"where its text {facts.name!r} is, it does not tell")
+        sources = [facts.name]
+    return open_text(sources, facts.encoding, cache=cache, progress=progress)
 
 
 def _fetched(remote: Remote, cache: Path, fetch: bool, progress: Progress) -> Path:
