@@ -211,8 +211,10 @@ def _in_words(error: msgspec.ValidationError) -> str:
         (r"Object missing required field (.*)", r"has no \1"),
         (r"Number out of range", r"is out of range"),
     ):
-        text = re.sub(f"^{pattern}$", words, text.replace("`", ""))
-    return f"{field or 'it'} {text}" if text[:1].islower() else f"{field or 'it'}: {text}"
+        text, count = re.subn(f"^{pattern}$", words, text.replace("`", ""))
+        if count:
+            return f"{field or 'it'} {text}"
+    return f"{field}: {text}" if field else text
 
 
 # --- what a JSON file holds ---

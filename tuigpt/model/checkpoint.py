@@ -38,7 +38,7 @@ def versions() -> dict[str, str]:
     """The versions that decide what a run computes."""
     return {
         "tuigpt": __version__,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # it is a class of its own
         "python": platform.python_version(),
     }
 

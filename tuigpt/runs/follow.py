@@ -114,6 +114,7 @@ class Follower:
         self._poet: Run | None = None
         self._poet_marks: tuple[object, ...] = ()
         self._watched: tuple[Path | None, Mark] = (None, ())
+        self._found: str | None = None
         self._tail: MetricsTail | None = None
         self._history = History()
 
@@ -164,9 +165,11 @@ class Follower:
 
     def _choose(self, watch: str | None, runs: tuple[Run, ...], poet: Run | None) -> Run | None:
         named = [run for run in (*runs, poet) if run is not None and run.name == watch]
-        before = self._watched[0]
-        if not named and before is not None and before.name == watch:
-            named = [f.run for f in self._runs.values() if f.identity == self._watched[1]]
+        if named:
+            self._found = watch
+        elif watch is not None and watch == self._found:  # renamed
+            identity = self._watched[1]
+            named = [f.run for f in self._runs.values() if f.identity == identity]
         running = [run for run in runs if run.status.alive]
         return next(iter([*named, *running, *runs]), None)
 

@@ -32,7 +32,7 @@ LONGEST_TEXT = 20_000
 Point = tuple[int, float]
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+class Line(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind"):
     """What every line has."""
 
     step: Count
@@ -238,8 +238,8 @@ class History:
     n_events: int = 0
     learning_rate: float | None = None
     characters_per_token: float = 1.0
-    _train_bucket: _Bucket = field(default_factory=lambda: _Bucket())
-    _val_bucket: _Bucket = field(default_factory=lambda: _Bucket())
+    _train_thinner: _Thinner = field(default_factory=lambda: _Thinner(), compare=False)
+    _val_thinner: _Thinner = field(default_factory=lambda: _Thinner(), compare=False)
 
     def add(self, lines: Sequence[AnyLine]) -> None:
         """Take in lines. One at an earlier step makes what was ahead of it forgotten: the run was
@@ -273,15 +273,15 @@ class History:
         if None in losses:
             updates = [u for u in updates if u.loss is not None or "loss" in u.nonfinite]
             losses = [u.loss for u in updates]
-        points = [
-            (update.step, math.nan if loss is None else loss / factor)
+        points = {
+            update.step: math.nan if loss is None else loss / factor
             for update, loss in zip(updates, losses, strict=True)
-        ]
-        if points and self.train and self.train[-1][0] == points[0][0]:
+        }
+        if self.train and self.train[-1][0] in points:
             self.train.pop()
-        self.train += points
+        self.train += points.items()
         if len(self.train) > MOST_POINTS:
-            self._train_bucket.thin(self.train)
+            self._train_thinner.thin(self.train)
         self.learning_rate = updates[-1].learning_rate if updates else self.learning_rate
 
     def _newest(self) -> int:
@@ -306,7 +306,7 @@ class History:
         if loss is not None:
             self.val.append((line.step, loss))
             if len(self.val) > MOST_POINTS:
-                self._val_bucket.thin(self.val)
+                self._val_thinner.thin(self.val)
         elif {"val_loss", "val_loss_per_character"} & set(line.nonfinite):
             self.val.append((line.step, math.nan))
 
@@ -319,7 +319,7 @@ class History:
             del self.samples[1:-1:2]
 
 
-class _Bucket:
+class _Thinner:
     """Thins a curve in place, ever coarser as it grows."""
 
     def __init__(self) -> None:
