@@ -75,7 +75,6 @@ def test_the_app(open_terminal: Callable[..., Terminal], hostile: Path, home: Pa
     terminal = open_terminal()
     terminal.until("new run")
     terminal.press("ctrl+n")
-    terminal.until("Name")
     terminal.until("counting")
     terminal.until("in all")
     assert ran(hostile) == []
