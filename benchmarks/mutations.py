@@ -239,12 +239,10 @@ def _damage_record(record: Json, chance: random.Random) -> tuple[str, str]:
             done = f"{path} called {new!r}"
         case 3:
             names = [chance.choice([key, "step", 1, None, [], "loss"])]
-            record_nonfinite: Json = chance.choice(
-                [names, names * 1000, "step", 1, None, {}, [[[]]]]
-            )
+            naming: Json = chance.choice([names, names * 1000, "step", 1, None, {}, [[[]]]])
             if isinstance(record, dict):
-                record["nonfinite"] = record_nonfinite
-            done = f"nonfinite {str(record_nonfinite)[:30]}"
+                record["nonfinite"] = naming
+            done = f"nonfinite {str(naming)[:30]}"
         case 4 if isinstance(record, dict):
             record["unknown"] = Raw(_wrong(None, chance))
             done = "an unknown field"
