@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +11,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Reading, needed_bytes, reading
 from tuigpt.reports import TextFacts, read_cost
@@ -19,7 +19,7 @@ from tuigpt.tui.process import asked, complaint
 from tuigpt.tui.screens.new_run.text_preview import LABEL_WIDTH
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
-ESTIMATE = (sys.executable, "-m", "tuigpt", "estimate", "--json")
+ESTIMATE = child_command("tuigpt", "estimate", "--json")
 """The command that times some steps."""
 
 SETTLED_AFTER = 0.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
 from tuigpt.reports import (
     Offer,
     TextFacts,
@@ -85,7 +85,7 @@ class TextPreview(VerticalScroll):
     @work(exclusive=True, group="inspect")
     async def _read(self, arguments: tuple[str, ...]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
-        command = [sys.executable, "-m", "tuigpt", "inspect", "--json", *arguments]
+        command = child_command("tuigpt", "inspect", "--json", *arguments)
         try:
             async with asked(command) as process:
                 await self._follow(process)
