@@ -61,6 +61,7 @@ def understand(
     counted = baselines(found, config.val_fraction)
     lines = [
         ("text", _size(text, found)),
+        *[("note", words) for words in text.notes],
         *[("changed", "; ".join(found.changes)) for _ in found.changes[:1]],
         ("split", split.words),
         ("rarest", _rarest(found)),

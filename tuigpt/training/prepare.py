@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tuigpt.config import TrainConfig, train_settings
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.text.baselines import baselines
 from tuigpt.text.disk_cache import Cache
@@ -19,6 +19,7 @@ from tuigpt.text.split import check_split, train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.wording import symbols_shown
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,11 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     """
     _, unknown = tokenizer.split_unknown(read.scan.symbols)
     if unknown:
-        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        shown = symbols_shown(unknown)
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
-            f" {shown}; train a new model on it, or leave them out"
+            f"{read.text.name!r} has {len(unknown)} characters that ",
+            Setting("from", label),
+            f" does not know: {shown}; train a new model on it, or leave them out",
         )
 
 
