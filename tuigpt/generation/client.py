@@ -6,12 +6,12 @@ import asyncio
 import itertools
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuigpt.child import child_command, child_environment, last_words
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import (
@@ -254,17 +254,12 @@ class GeneratorClient:
                 raise OSError("it was closed")
             if self._process is None or self._process.returncode is not None:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "tuigpt.generation.server",
-                    "--home",
-                    str(self._home),
+                    *child_command("tuigpt.generation.server", "--home", str(self._home)),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     limit=LONGEST_REPORT,
-                    # Threads that spin while they wait take the cores from a trainer.
-                    env={"GOMP_SPINCOUNT": "1000"} | os.environ,
+                    env=child_environment(),
                     start_new_session=os.name == "posix",
                 )
                 reader = asyncio.create_task(self._read(self._process))
@@ -275,7 +270,7 @@ class GeneratorClient:
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         """Hand on one process's reports until it ends, then see to what it left undone."""
         assert process.stdout is not None
-        last_words = asyncio.create_task(self._last_line(process))
+        last_line = asyncio.create_task(self._last_line(process))
         try:
             async for line in process.stdout:
                 report = decode_report(line)
@@ -285,7 +280,7 @@ class GeneratorClient:
         except ValueError:
             process.kill()  # it does not speak the protocol, so nothing of it can be trusted
         status = await process.wait()
-        end = f"the generator process {_end(status)}{await last_words}"
+        end = f"the generator process {_end(status)}{await last_line}"
         left = [r for r in self._requests.values() if r.process is process]
         for request in left:
             # What was waiting did no harm and suffers none; what had begun is lost.
@@ -302,8 +297,8 @@ class GeneratorClient:
             tail = (tail + chunk)[-4096:]
             with suppress(OSError):
                 _append(self._home / LOG_FILE, chunk)
-        lines = tail.decode(errors="replace").strip().splitlines()
-        return f" ({lines[-1].strip()[:200]})" if lines else ""
+        said = last_words(tail.decode(errors="replace"))
+        return f" ({said})" if said else ""
 
     def _fail(self, request: _Request, message: str) -> None:
         self._requests.pop(request.command.id, None)

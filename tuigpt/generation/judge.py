@@ -1,4 +1,4 @@
-"""What a checkpoint's model makes of text: once, for the generator process, the shell and Python.
+"""What a checkpoint's model makes of text: once, for the generator process and the shell.
 
 Each function takes a checkpoint that `open_checkpoint` opened, and text as a user has it.
 """
@@ -21,10 +21,9 @@ from tuigpt.generation.decode import (
     refuse_broken_weights,
 )
 from tuigpt.generation.logprobs import logprobs, surprises
-from tuigpt.generation.protocol import Copies, Copy, Logprobs, TextScore
+from tuigpt.generation.protocol import Logprobs, TextScore
 from tuigpt.loss import bits
 from tuigpt.model.checkpoint import LoadedCheckpoint, load_checkpoint
-from tuigpt.text.copies import find_copies_of_training, share_copied
 
 OnProgress = Callable[[int, int], None]
 """Called with how much of the work is done and how much there is; it may raise to end it."""
@@ -94,24 +93,6 @@ def score(
         nats_per_character=total / characters if characters else None,
         bits_per_character=bits(total / characters) if characters else None,
         perplexity=_exp(total / len(nats)) if len(nats) else None,
-    )
-
-
-def copies(loaded: LoadedCheckpoint, text: str, at_least: int, cache: Path) -> Copies:
-    """Which parts of a text stand in the text that the model was trained on.
-
-    Args:
-        at_least: shortest copy that counts, in characters.
-        cache: folder with the texts that were fetched.
-
-    Raises:
-        UserError: the checkpoint does not name its text, or the text is gone or has changed.
-    """
-    spans = find_copies_of_training(loaded.header, text, at_least, cache)
-    return Copies(
-        corpus=str((loaded.header.get("corpus") or {}).get("name", "")),
-        share=share_copied(spans, len(text)),
-        copies=[Copy(span.start, span.length, span.place, span.line) for span in spans],
     )
 
 

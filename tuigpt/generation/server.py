@@ -1,4 +1,4 @@
-"""The generator process: `python -m tuigpt.generation.server` reads commands, writes reports."""
+"""The generator process: reads commands, writes reports, and is started by `client.py`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from tuigpt.errors import UserError
 from tuigpt.generation import judge
 from tuigpt.generation import protocol as p
 from tuigpt.generation.card import file_sha256
+from tuigpt.generation.copies import copies
 from tuigpt.generation.decode import TextGenerator, read_prompt
 from tuigpt.generation.logprobs import logprobs
 from tuigpt.model.checkpoint import LoadedCheckpoint
-from tuigpt.model.device import resolve_device
-from tuigpt.paths import cache_dir, home_dir
+from tuigpt.model.device import resolve_device, use_few_threads
+from tuigpt.paths import cache_dir
 from tuigpt.text.tokenizer import Tokenizer
 
 REPORT_EVERY = 1 / 30
@@ -123,7 +124,7 @@ class Server:
                 return p.Scored(command.id, judge.score(loaded, command.text, progress))
             case p.FindCopies():
                 cache = cache_dir(self._home)
-                found_copies = judge.copies(loaded, command.text, command.at_least, cache)
+                found_copies = copies(loaded.header, command.text, command.at_least, cache)
                 return p.CopiesFound(command.id, found_copies)
             case p.Verify():
                 ids = read_prompt(command.prompt, loaded.tokenizer).ids
@@ -284,7 +285,7 @@ class _Outbox:
 def main() -> None:
     """Serve the process that started us, over stdin and stdout."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--home")
+    parser.add_argument("--home", required=True)
     options = parser.parse_args()
     # Whatever a library prints must not end up between the messages.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
@@ -294,10 +295,8 @@ def main() -> None:
     if hasattr(os, "nice"):
         with suppress(OSError):
             os.nice(NICENESS)
-    # One position at a time is too little work to share, and threads that wait for each other on
-    # a machine that a trainer keeps busy cost both of them far more than they give.
-    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
-    server = Server(out, resolve_device("auto"), home_dir(options.home))
+    use_few_threads()
+    server = Server(out, resolve_device("auto"), Path(options.home))
     threading.Thread(target=server.listen, args=(sys.stdin.buffer,), daemon=True).start()
     server.work()
 
