@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuigpt.child import child_command, child_environment, last_words
+from tuigpt.child import child_command, child_environment, last_line
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import (
@@ -270,7 +270,7 @@ class GeneratorClient:
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         """Hand on one process's reports until it ends, then see to what it left undone."""
         assert process.stdout is not None
-        last_line = asyncio.create_task(self._last_line(process))
+        ending = asyncio.create_task(self._last_line(process))
         try:
             async for line in process.stdout:
                 report = decode_report(line)
@@ -280,7 +280,7 @@ class GeneratorClient:
         except ValueError:
             process.kill()  # it does not speak the protocol, so nothing of it can be trusted
         status = await process.wait()
-        end = f"the generator process {_end(status)}{await last_line}"
+        end = f"the generator process {_end(status)}{await ending}"
         left = [r for r in self._requests.values() if r.process is process]
         for request in left:
             # What was waiting did no harm and suffers none; what had begun is lost.
@@ -297,7 +297,7 @@ class GeneratorClient:
             tail = (tail + chunk)[-4096:]
             with suppress(OSError):
                 _append(self._home / LOG_FILE, chunk)
-        said = last_words(tail.decode(errors="replace"))
+        said = last_line(tail.decode(errors="replace"))
         return f" ({said})" if said else ""
 
     def _fail(self, request: _Request, message: str) -> None:

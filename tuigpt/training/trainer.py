@@ -247,6 +247,10 @@ class Trainer:
             raise self._diverged(what) from None
         yield Sampled(self.step, prompt.text, self._tokenizer.decode(ids))
 
+    def evaluate(self) -> Iterator[Event]:
+        """Measure the model on the evenly spread part of the validation text."""
+        yield from self._evaluate(self.config.eval_tokens)
+
     def change(
         self,
         *,
