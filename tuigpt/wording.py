@@ -132,8 +132,10 @@ def with_line_feeds(text: str) -> str:
 
 
 def symbols_shown(symbols: str, most: int = 8) -> str:
-    """The first of some characters, each so that it can be read."""
-    return " ".join(map(symbol_shown, symbols[:most])) + (" …" if len(symbols) > most else "")
+    """The first of some characters, each so that it can be read: 'a', '◌̈', space, U+200D, …"""
+    shown = map(symbol_shown, symbols[:most])
+    named = [f"{name!r}" if len(name) <= 2 else name for name in shown]
+    return ", ".join([*named, *["…"] * (len(symbols) > most)])
 
 
 def symbol_shown(symbol: str) -> str:

@@ -19,7 +19,7 @@ QUIET_FOR = 0.5
 
 
 class ProgressLine:
-    """A `Progress` on a text stream: one line that lives on a terminal, plain lines elsewhere.
+    """A `ProgressCallback` on a text stream: one live line on a terminal, plain lines elsewhere.
 
     Use it as a context manager, so that a live line is wiped away at the end.
     """

@@ -14,7 +14,7 @@ from typing import Any
 from tuigpt.errors import UserError
 from tuigpt.files import write_atomic
 from tuigpt.paths import asset
-from tuigpt.text.read import Progress, Text, open_files, silent
+from tuigpt.text.read import ProgressCallback, Text, open_files, silent
 
 BUILT_IN = "shakespeare"
 """Names the text that ships with tuigpt."""
@@ -58,7 +58,7 @@ def open_text(
     *,
     cache: Path,
     fetch: bool = True,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
     remotes: Mapping[str, Remote] = REMOTES,
 ) -> Text:
     """Find a text by what a user calls it: names, files, folders, joined in the order given.
@@ -95,7 +95,7 @@ def reopen(
     facts: Mapping[str, Any],
     *,
     cache: Path,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
     moved_to: Sequence[str] = (),
 ) -> Text:
     """Find the text that a run or a checkpoint was trained on, from its `corpus` record.
@@ -114,7 +114,7 @@ def reopen(
     return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
 
 
-def _fetched(remote: Remote, cache: Path, fetch: bool, progress: Progress) -> Path:
+def _fetched(remote: Remote, cache: Path, fetch: bool, progress: ProgressCallback) -> Path:
     path = cache / f"{remote.name}.txt"
     try:
         if hashlib.sha256(path.read_bytes()).hexdigest() == remote.sha256:
@@ -138,7 +138,7 @@ def _fetched(remote: Remote, cache: Path, fetch: bool, progress: Progress) -> Pa
     return path
 
 
-def _download(remote: Remote, path: Path, progress: Progress) -> bytes:
+def _download(remote: Remote, path: Path, progress: ProgressCallback) -> bytes:
     content = bytearray()
     try:
         with urllib.request.urlopen(remote.url, timeout=TIMEOUT) as response:

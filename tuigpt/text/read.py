@@ -36,12 +36,12 @@ CHUNK_BYTES = 1 << 20
 WHOLE_BYTES = 16 << 20
 """Largest text that is held in memory whole; of a larger one evenly spread pieces, as much."""
 
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, and how many of how many bytes are."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with what is being done, how many bytes of it are done, and how many there are."""
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """A `Progress` that tells nobody."""
+    """A `ProgressCallback` that shows nothing."""
 
 
 @dataclass
@@ -97,7 +97,7 @@ class Text:
     def chunks(
         self,
         changes: Changes | None = None,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
         doing: str = "reading the text",
     ) -> Iterator[str]:
         """The text from its beginning, in pieces of about a megabyte.
@@ -291,7 +291,7 @@ MOST_NULS = 1000
 its encoding was named."""
 
 
-def scan(text: Text, progress: Progress = silent) -> Scan:
+def scan(text: Text, progress: ProgressCallback = silent) -> Scan:
     """Read a text once, and refuse what cannot be learned from.
 
     Raises:
