@@ -5,41 +5,54 @@ from __future__ import annotations
 import io
 import os
 import sys
+from typing import Any
 
 
 class OutputError(OSError):
     """Standard output cannot be written: it is closed, full, or nobody reads it any more."""
 
 
-class _Output(io.FileIO):
-    def write(self, data: object) -> int:
+class InputError(OSError):
+    """Standard input cannot be read: it is closed, or a folder."""
+
+
+class _Input(io.FileIO):
+    def readinto(self, buffer: Any) -> int | None:
         try:
-            return super().write(data) or 0  # type: ignore[arg-type]
+            return super().readinto(buffer)
+        except OSError as error:
+            raise InputError(error.errno, error.strerror) from None
+
+
+class _Output(io.FileIO):
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
         except OSError as error:
             raise OutputError(error.errno, error.strerror) from None
 
 
 class _Complaints(io.FileIO):
-    def write(self, data: object) -> int:
+    def write(self, data: Any) -> int:
         try:
-            return super().write(data) or 0  # type: ignore[arg-type]
+            return super().write(data)
         except OSError:  # nobody is left who could be told
-            return len(data)  # type: ignore[arg-type]
+            return len(data)
 
 
 def open_standard_streams() -> None:
     """Make the standard streams of this process usable; call it before any file is opened.
 
     A stream that is closed stays unusable, but its number cannot become that of another file.
-    Writing to standard output raises `OutputError` where it fails; to standard error never.
+    Reading and writing raise `InputError` and `OutputError` where they fail; writing to standard
+    error never does.
     """
     for number, opposite in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_RDONLY)):
         try:
             os.fstat(number)
         except OSError:
             os.open(os.devnull, opposite)
-    if sys.stdin is None:
-        sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(_Input(0, closefd=False)), encoding="utf-8")
     sys.stdout, sys.stderr = _text(_Output, 1), _text(_Complaints, 2)
 
 
