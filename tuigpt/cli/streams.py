@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -18,18 +20,18 @@ class InputError(OSError):
 
 class _Input(io.FileIO):
     def readinto(self, buffer: Any) -> int | None:
-        try:
+        with _as_ours(InputError):
             return super().readinto(buffer)
-        except OSError as error:
-            raise InputError(error.errno, error.strerror) from None
+
+    def readall(self) -> bytes:
+        with _as_ours(InputError):
+            return super().readall()
 
 
 class _Output(io.FileIO):
     def write(self, data: Any) -> int:
-        try:
+        with _as_ours(OutputError):
             return super().write(data)
-        except OSError as error:
-            raise OutputError(error.errno, error.strerror) from None
 
 
 class _Complaints(io.FileIO):
@@ -59,6 +61,14 @@ def open_standard_streams() -> None:
 def give_up_output() -> None:
     """Write nothing more to standard output, not even what is still on its way there."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+@contextmanager
+def _as_ours(kind: type[InputError | OutputError]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise kind(error.errno, error.strerror) from None
 
 
 def _text(kind: type[io.FileIO], number: int) -> io.TextIOWrapper:
