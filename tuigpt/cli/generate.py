@@ -19,7 +19,7 @@ from tuigpt.errors import Setting, UserError
 from tuigpt.files import write_atomic
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.wording import one_line, visible
+from tuigpt.wording import one_line, symbols_shown, visible
 
 if TYPE_CHECKING:
     from tuigpt.generation.decode import Prompt, TextGenerator
@@ -127,7 +127,7 @@ def _forced_ids(written: str, tokenizer: Tokenizer) -> list[int]:
     kept, dropped = tokenizer.split_unknown(written)
     if dropped:
         raise UserError(
-            Setting("written"), f" holds what the model does not know: {one_line(dropped)!r}"
+            Setting("written"), f" holds what the model does not know: {symbols_shown(dropped)}"
         )
     return [int(token) for token in tokenizer.encode(kept)]
 

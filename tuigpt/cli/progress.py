@@ -18,7 +18,7 @@ QUIET_FOR = 0.5
 
 
 class ProgressLine:
-    """A `Progress` on a text stream.
+    """A `ProgressCallback` on a text stream.
 
     Use it as a context manager, so that a live line is wiped away at the end.
     """
