@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.errors import UserError
-from tuigpt.files import write_atomic
+from tuigpt.files import open_regular, write_atomic
 from tuigpt.paths import asset
 from tuigpt.text.read import ProgressCallback, Text, open_files, silent
 
@@ -117,7 +117,9 @@ def reopen(
 def _fetched(remote: Remote, cache: Path, fetch: bool, progress: ProgressCallback) -> Path:
     path = cache / f"{remote.name}.txt"
     try:
-        if hashlib.sha256(path.read_bytes()).hexdigest() == remote.sha256:
+        with open_regular(path) as stream:
+            content = stream.read(remote.size + 1)
+        if hashlib.sha256(content).hexdigest() == remote.sha256:
             return path
     except OSError:
         pass  # not there yet

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -82,6 +83,13 @@ def test_a_text_is_fetched_once_with_progress(tmp_path: Path, shelf: Shelf) -> N
     assert (text.name, text.sources) == ("tinybard", ("tinybard",))
     opened(remote, tmp_path / "cache", fetch=False)
     assert shelf.asked == 1
+
+
+def test_a_pipe_in_the_place_of_a_fetched_text_is_not_waited_for(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    os.mkfifo(tmp_path / "tinybard.txt")
+    assert scan(opened(shelf.remote(), tmp_path)).text == CONTENT.decode()
 
 
 def test_nothing_is_fetched_unasked(tmp_path: Path, shelf: Shelf) -> None:
