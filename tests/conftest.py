@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tuigpt.config import GPTConfig
 from tuigpt.files import to_json, write_json
+from tuigpt.paths import runs_dir
 from tuigpt.runs import folder as folder_module
 from tuigpt.runs import poet as poet_module
-from tuigpt.runs.folder import Run, checkpoint_path, open_run, runs_dir
+from tuigpt.runs.folder import Run, checkpoint_path, open_run
+from tuigpt.runs.status import utc_now
 
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
 
@@ -129,7 +130,7 @@ def make_run(home: Path) -> MakeRun:
         folder.mkdir(parents=True)
         corpus = {"name": "verse", "path": "verse.txt", "sha256": "0" * 64, "characters": 5360}
         write_json(folder / "run.json", run_record(name, corpus))
-        finished = {"state": "finished", "step": 100, "max_steps": 100}
+        finished = {"state": "finished", "step": 100, "max_steps": 100, "heartbeat": utc_now()}
         write_json(folder / "status.json", finished | status)
         (folder / "checkpoints").mkdir()
         for step, val_loss in (checkpoints or {}).items():
@@ -144,5 +145,4 @@ def make_run(home: Path) -> MakeRun:
             os.utime(folder / "run.json", (created, created))
         return open_run(folder)
 
-    assert GPTConfig(**SHAPE)
     return make

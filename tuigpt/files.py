@@ -74,27 +74,34 @@ class UnreadableFile(UserError):
 # --- reading ---
 
 
-def open_regular(path: Path) -> io.FileIO:
-    """Open a regular file to read its bytes, without waiting for anybody.
+def open_regular(path: Path) -> io.BufferedReader:
+    """Open a file to read its bytes, without waiting for anything.
 
     Raises:
-        UnreadableFile: it is missing, something else such as a pipe, or may not be read.
+        OSError: it cannot be opened, or is no regular file (a pipe would keep its reader waiting).
+        ValueError: no file can be called so.
     """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | _WITHOUT_WAITING | _BINARY)
-    except OSError as error:
-        raise _unreadable(path, error) from None
-    except ValueError:  # a NUL in its name
-        raise UnreadableFile(path, "no file can be called so", missing=True) from None
+    descriptor = os.open(path, os.O_RDONLY | _WITHOUT_WAITING | _BINARY)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
-        return io.FileIO(descriptor)
+        return open(descriptor, "rb")
     os.close(descriptor)
-    raise UnreadableFile(path, "it is a folder" if stat.S_ISDIR(mode) else "it is no regular file")
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
-def _unreadable(path: Path, error: OSError) -> UnreadableFile:
-    return UnreadableFile(path, error.strerror or str(error), isinstance(error, FileNotFoundError))
+@contextmanager
+def _reading(path: Path) -> Iterator[io.BufferedReader]:
+    """As `open_regular`; what fails in the block is an `UnreadableFile`."""
+    try:
+        with open_regular(path) as stream:
+            yield stream
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        raise UnreadableFile(path, error.strerror or str(error), missing) from None
+    except ValueError as error:
+        raise UnreadableFile(path, str(error)) from None
 
 
 def read_bytes(path: Path, limit: int) -> bytes:
@@ -106,22 +113,12 @@ def read_bytes(path: Path, limit: int) -> bytes:
     Raises:
         UnreadableFile: it cannot be read, or is larger.
     """
-    with open_regular(path) as stream:
-        try:
-            if os.fstat(stream.fileno()).st_size <= limit:
-                content = _read_up_to(stream, limit + 1)
-                if len(content) <= limit:
-                    return content
-        except OSError as error:
-            raise _unreadable(path, error) from None
-    raise UnreadableFile(path, f"it is larger than the {limit:,} bytes that it may have")
-
-
-def _read_up_to(stream: io.FileIO, size: int) -> bytes:
-    content = bytearray()
-    while len(content) < size and (part := stream.read(min(size - len(content), 1 << 20))):
-        content += part
-    return bytes(content)
+    with _reading(path) as stream:
+        if os.fstat(stream.fileno()).st_size <= limit:
+            content = stream.read(limit + 1)
+            if len(content) <= limit:
+                return content
+        raise ValueError(f"it is larger than the {limit:,} bytes that it may have")
 
 
 def read_record(path: Path, kind: type[Decoded], limit: int = RECORD_LIMIT) -> Decoded:
@@ -304,18 +301,13 @@ def read_safetensors_metadata(path: Path) -> dict[str, str]:
     Raises:
         UnreadableFile: it cannot be read, or is not a whole safetensors file.
     """
-    with open_regular(path) as stream:
-        try:
-            return _metadata(stream)
-        except OSError as error:
-            raise _unreadable(path, error) from None
-        except ValueError as error:
-            raise UnreadableFile(path, str(error)) from None
+    with _reading(path) as stream:
+        return _metadata(stream)
 
 
-def _metadata(stream: io.FileIO) -> dict[str, str]:
+def _metadata(stream: io.BufferedReader) -> dict[str, str]:
     size = os.fstat(stream.fileno()).st_size
-    front = _read_up_to(stream, 8)
+    front = stream.read(8)
     if len(front) < 8:
         raise ValueError("the file is empty" if not front else "the file is cut short")
     if front.startswith((b"PK\x03\x04", b"\x80\x02", b"\x80\x04")):
@@ -325,7 +317,7 @@ def _metadata(stream: io.FileIO) -> dict[str, str]:
         raise ValueError("not a safetensors file, or cut short")
     if length > HEADER_LIMIT:
         raise ValueError(f"its header is larger than the {HEADER_LIMIT:,} bytes that it may have")
-    header = _read_up_to(stream, length)
+    header = stream.read(length)
     try:
         metadata = decode(header, _Metadata).texts
         extents = decode(header, dict[str, _Extent]).values()

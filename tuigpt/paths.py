@@ -19,14 +19,24 @@ def home_dir(override: str | os.PathLike[str] | None = None) -> Path:
     """
     chosen = override or os.environ.get("TUIGPT_HOME")
     try:
-        return user_path(chosen).absolute() if chosen else user_data_path("tuigpt")
+        return user_path(chosen).absolute() if chosen else default_home()
+    except FileNotFoundError:
+        raise UserError(f"the current folder is gone, so {str(chosen)!r} leads nowhere") from None
+
+
+def default_home() -> Path:
+    """The home where the user names none.
+
+    Raises:
+        UserError: this account has no folder of its own.
+    """
+    try:
+        return user_data_path("tuigpt")
     except RuntimeError:  # neither HOME nor an entry in the list of accounts
         raise UserError(
             "this account has no home folder: name a folder for runs with ", Setting("home"),
             " or with TUIGPT_HOME",
         ) from None  # fmt: skip
-    except FileNotFoundError:
-        raise UserError(f"the current folder is gone, so {str(chosen)!r} leads nowhere") from None
 
 
 def user_path(typed: str | os.PathLike[str]) -> Path:

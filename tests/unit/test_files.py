@@ -10,14 +10,13 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 from conftest import checkpoint_header, write_header_only
 
-from tuigpt import files
 from tuigpt.files import (
     HEADER_LIMIT,
     UnreadableFile,
@@ -58,7 +57,7 @@ class TestWritingAFile:
         def fail(*arguments: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(files.os, step, fail)
+        monkeypatch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space left"):
             write_atomic(path, b"new")
         monkeypatch.undo()
@@ -70,7 +69,7 @@ class TestWritingAFile:
         def interrupt(*arguments: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(files.os, "fsync", interrupt)
+        monkeypatch.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             write_atomic(tmp_path / "a", b"new")
         assert names(tmp_path) == []
@@ -94,8 +93,8 @@ class TestWritingAFile:
 
             return step
 
-        for name in ("fsync", "open", "replace", "fdopen"):
-            monkeypatch.setattr(files.os, name, look(name))
+        for name in ("fsync", "replace", "fdopen"):
+            monkeypatch.setattr(os, name, look(name))
         write_atomic(path, b"new" * 2000)
         assert met == {b"old" * 1000, b"new" * 2000}
 
@@ -242,7 +241,7 @@ class TestJson:
 
 
 class TestSafetensors:
-    def write(self, path: Path, header: dict[str, object], data: bytes = b"") -> Path:
+    def write(self, path: Path, header: Mapping[str, object], data: bytes = b"") -> Path:
         raw = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(raw)) + raw + data)
         return path

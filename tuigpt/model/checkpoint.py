@@ -16,13 +16,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from tuigpt import __version__
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.files import UnreadableFile, to_json, write_atomic
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
+from tuigpt.version import __version__
 
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
 

@@ -91,7 +91,7 @@ def is_locked(folder: Path) -> bool | None:
             return False
     except BlockingIOError:
         return True
-    except (UnreadableFile, OSError):
+    except (OSError, ValueError):
         return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuigpt.files import Count, UnreadableFile, Word, decode, open_regular, open_to_append, to_json
+from tuigpt.files import Count, Word, decode, open_regular, open_to_append, to_json
 from tuigpt.loss import characters_per_token, per_character
 
 METRICS_FILE = "metrics.jsonl"
@@ -178,10 +178,8 @@ class MetricsTail:
                     restarted = self._restart(file)
                 stream.seek(self._offset)
                 piece = stream.read(PIECE)
-        except UnreadableFile:
+        except (OSError, ValueError):
             return [], self._restart(None)
-        except OSError:
-            return [], False
         end = piece.rfind(b"\n") + 1
         if not end and len(piece) == PIECE:  # a line that is too long
             self._skipping, end, piece = True, len(piece), b""

@@ -11,7 +11,7 @@ from conftest import SHAPE, MakeRun, checkpoint_header, run_record, write_header
 
 from tuigpt.errors import UserError
 from tuigpt.files import folder_in_the_making, write_json
-from tuigpt.runs import folder as folder_module
+from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import (
     Run,
     checkpoint_path,
@@ -19,7 +19,6 @@ from tuigpt.runs.folder import (
     list_checkpoints,
     open_run,
     run_folders,
-    runs_dir,
 )
 from tuigpt.runs.names import (
     default_name,
@@ -189,7 +188,7 @@ class TestFindingRuns:
             shutil.rmtree(runs_dir(home) / "goes", ignore_errors=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [f.name for f in run_folders(home)] == ["stays"]
 
 
@@ -261,7 +260,7 @@ class TestCheckpoints:
             checkpoint_path(run.folder, 20).unlink(missing_ok=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [c.step for c in list_checkpoints(run.folder)] == [10]
 
     def test_a_run_without_the_folder_has_none(self, make_run: MakeRun) -> None:

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -154,7 +155,7 @@ def test_a_folder_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monke
     def read_only(*arguments: object) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(lock, "open_to_append", read_only)
+    monkeypatch.setattr(os, "open", read_only)
     assert refusal(folder) == f"cannot write '{folder}/trainer.lock': Read-only file system"
 
 
@@ -187,7 +188,7 @@ class TestAskingWhoLives:
             pass
         with open(folder / LOCK_FILE, "rb") as other:
             fcntl.flock(other, fcntl.LOCK_SH)
-            monkeypatch.setattr(lock.time, "sleep", lambda _: fcntl.flock(other, fcntl.LOCK_UN))
+            monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(other, fcntl.LOCK_UN))
             with trainer_lock(folder) as locked:
                 assert locked
 

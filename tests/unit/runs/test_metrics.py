@@ -217,7 +217,8 @@ class TestHistory:
     def test_a_resumed_run_takes_the_place_of_what_was_ahead(self) -> None:
         """Killed at step 5 and resumed at 2: nothing that it has not done again is shown."""
         resumed = EventLine(step=2, message="resumed at step 2")
-        before = [*(step(n) for n in range(1, 6)), evaluation(4, 2.0), sample(4), resumed]
+        before: list[AnyLine] = [*(step(n) for n in range(1, 6)), evaluation(4, 2.0), sample(4)]
+        before.append(resumed)
         history = history_of(*before)
         assert [s for s, _ in history.train] == [1, 2]
         assert history.val == [] and history.samples == []
