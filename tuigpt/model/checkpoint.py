@@ -18,7 +18,7 @@ from safetensors.torch import save
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.files import UnreadableFile, to_json, write_atomic
+from tuigpt.files import UnreadableFile, write_atomic
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
@@ -57,7 +57,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
         **msgspec.structs.asdict(facts),
         format=FORMAT,
         model=model.config,
-        tokenizer=msgspec.Raw(to_json(tokenizer.to_dict()).encode()),
+        tokenizer=tokenizer.to_dict(),
         versions=versions(),
     )
     write_atomic(path, save(tensors, to_metadata(header)))
@@ -90,9 +90,7 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         config = header.model
         with safe_open(path, framework="pt", device=str(device)) as file:
             model = _model_for(file, config)
-            tokenizer = tokenizer_from_dict(
-                msgspec.json.decode(header.tokenizer, type=dict[str, Any])
-            )
+            tokenizer = tokenizer_from_dict(header.tokenizer)
             if tokenizer.vocab_size != config.vocab_size:
                 raise ValueError(
                     f"its vocabulary has {tokenizer.vocab_size} tokens, its model"

@@ -107,7 +107,8 @@ class TestAFullDisk:
         message = read_status(tmp_path).message
         assert "cannot save step" in message and "No space left on device" in message
         assert "tried again" in message and steps(tmp_path) == []
-        told = [r for r in MetricsTail(tmp_path / METRICS_FILE).read_new() if r["kind"] == "event"]
+        lines, _ = MetricsTail(tmp_path / METRICS_FILE).read_new()
+        told = [line for line in lines if isinstance(line, EventLine)]
         assert told and all("No space left" in r["message"] for r in told)
 
     def test_it_is_tried_again_and_the_message_goes(
