@@ -225,7 +225,7 @@ def test_a_large_text_is_held_in_spread_pieces_only(
     monkeypatch.setattr(text_module, "WHOLE_BYTES", 1000)
     plain = "".join(f"line {n:>6}\n" for n in range(1000))
     found = read(write(tmp_path, "a.txt", plain))
-    assert not found.whole and found.characters == len(plain) and found.lines == 1000
+    assert not found.complete and found.characters == len(plain) and found.lines == 1000
     assert sum(len(piece) for _, piece in found.pieces) <= 1100
     assert all(plain[at : at + len(piece)] == piece for at, piece in found.pieces)
     assert found.pieces[-1][0] > 0.8 * len(plain)
