@@ -48,7 +48,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[st
     """Write a checkpoint all at once.
 
     Args:
-        facts: what else the header tells: `run`, `step`, `val_loss`, `corpus`, …
+        facts: what else the header holds: `run`, `step`, `val_loss`, `corpus`, …
 
     Raises:
         OSError: it could not be written; an older file of that name is untouched.
@@ -68,7 +68,7 @@ class LoadedCheckpoint(NamedTuple):
 
     Attributes:
         model: float32, in eval mode.
-        header: what else its file tells: run, step, losses, corpus, versions.
+        header: what else its file says: run, step, losses, corpus, versions.
     """
 
     model: GPT

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.errors import UserError
-from tuigpt.files import write_atomic
+from tuigpt.files import open_regular, write_atomic
 from tuigpt.paths import asset
 from tuigpt.text.read import ProgressCallback, Text, open_files, silent
 
@@ -110,14 +110,16 @@ def reopen(
     """
     sources = list(moved_to) or facts.get("sources") or [facts.get("path")]
     if not all(isinstance(source, str) for source in sources):
-        raise UserError("it does not tell which text it was trained on")
+        raise UserError("it does not say which text it was trained on")
     return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
 
 
 def _fetched(remote: Remote, cache: Path, fetch: bool, progress: ProgressCallback) -> Path:
     path = cache / f"{remote.name}.txt"
     try:
-        if hashlib.sha256(path.read_bytes()).hexdigest() == remote.sha256:
+        with open_regular(path) as stream:
+            content = stream.read(remote.size + 1)
+        if hashlib.sha256(content).hexdigest() == remote.sha256:
             return path
     except OSError:
         pass  # not there yet

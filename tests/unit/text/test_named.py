@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -84,6 +85,13 @@ def test_a_text_is_fetched_once_with_progress(tmp_path: Path, shelf: Shelf) -> N
     assert shelf.asked == 1
 
 
+def test_a_pipe_in_the_place_of_a_fetched_text_is_not_waited_for(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    os.mkfifo(tmp_path / "tinybard.txt")
+    assert scan(opened(shelf.remote(), tmp_path)).text == CONTENT.decode()
+
+
 def test_nothing_is_fetched_unasked(tmp_path: Path, shelf: Shelf) -> None:
     with pytest.raises(NotFetched, match="would come from 127.0.0.1"):
         opened(shelf.remote(), tmp_path, fetch=False)
@@ -157,5 +165,5 @@ def test_a_run_finds_its_text_again(tmp_path: Path) -> None:
     facts = {"sources": [str(path)], "encoding": "cp1252", "path": str(path)}
     assert "".join(reopen(facts, cache=tmp_path).chunks()) == "naïve café"
     assert reopen({"path": BUILT_IN}, cache=tmp_path).sources == (BUILT_IN,)
-    with pytest.raises(UserError, match="does not tell"):
+    with pytest.raises(UserError, match="does not say"):
         reopen({}, cache=tmp_path)
