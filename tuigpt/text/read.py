@@ -313,7 +313,7 @@ def scan(text: Text, progress: ProgressCallback = silent) -> Scan:
             pieces.append((characters, chunk))
         characters += len(chunk)
         if counts[0] * MOST_NULS > characters and not allowed:
-            refusal = many_nuls(text.files[0])
+            refusal = many_nuls(text.files)
             allowed = text.encoding != "auto" and not refusal.offer
             if not allowed:
                 raise refusal

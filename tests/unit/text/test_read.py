@@ -144,6 +144,7 @@ def test_a_text_with_nuls_is_read_if_its_encoding_is_named(tmp_path: Path) -> No
     assert read(path, encoding="utf-8").text == text
     path = write(tmp_path, "b.txt", ("plain words\n" * 500).encode("utf-16-le"))
     assert "utf-16-le" in str(refusal(path, encoding="utf-8"))
+    assert "b.txt" in str(refusal(write(tmp_path, "0.txt", PROSE), path))
 
 
 @pytest.mark.parametrize(
