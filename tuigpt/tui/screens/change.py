@@ -8,18 +8,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
 from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
-from tuigpt.tui.widgets.keys_in_order import Field
+from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.wording import one_line
 
 _FIELDS = {"learning_rate": TrainConfig, "dropout": GPTConfig}
 """What can be changed, and the configuration that knows which values work."""
 
 
-class Change(ModalScreen[dict[str, float]]):
+class Change(Dialog[dict[str, float]]):
     """Asks for new values; dismisses with those that differ from the present ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +41,7 @@ class Change(ModalScreen[dict[str, float]]):
             with Grid(id="changes"):
                 for name, config in _FIELDS.items():
                     yield Label(name.replace("_", " "))
-                    yield Field(
+                    yield Input(
                         f"{self._present[name]:g}", id=name, compact=True,
                         tooltip=help_of(config, name),
                     )  # fmt: skip
@@ -52,7 +53,7 @@ class Change(ModalScreen[dict[str, float]]):
 
     def on_mount(self) -> None:
         dialog = self.query_one("#dialog")
-        dialog.border_title = f"Change {self._run_name}"
+        dialog.border_title = Content(f"Change {one_line(self._run_name)}")
         dialog.border_subtitle = "enter change · tab next field · esc back"
 
     @on(Input.Changed)
@@ -84,8 +85,8 @@ class Change(ModalScreen[dict[str, float]]):
         except ConfigError:
             return
         as_shown = {name: float(f"{x:g}") for name, x in self._present.items()}
-        self.dismiss({name: x for name, x in values.items() if x != as_shown[name]})
+        self.answer({name: x for name, x in values.items() if x != as_shown[name]})
 
     @on(Button.Pressed, "#back")
-    def action_back(self) -> None:
-        self.dismiss({})
+    def _go_back(self) -> None:
+        self.action_back()
