@@ -5,10 +5,12 @@ new content, never a part, and a kill at any instant leaves one of the two.
 """
 
 import errno
+import io
 import json
 import math
 import os
 import shutil
+import stat
 import struct
 import tempfile
 from collections.abc import Iterator
@@ -94,6 +96,20 @@ def remove_unfinished(folder: Path, before: float = math.inf) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+def open_regular(path: Path) -> io.BufferedReader:
+    """Open a file to read its bytes, without waiting for anything.
+
+    Raises:
+        OSError: it cannot be opened, or is no regular file (a pipe would block).
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "no regular file", str(path))
+    return open(descriptor, "rb")
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,12 +1,14 @@
 """`tuigpt cache`: what is kept because making it again takes long."""
 
 import time
+from argparse import Namespace
 from pathlib import Path
 
-from tuigpt.files import read_json
-from tuigpt.paths import cache_dir
+from tuigpt.cli.parser import Command, Parser
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.disk_cache import Cache, Entry
-from tuigpt.wording import age, file_size, visible
+from tuigpt.text.token_file import read_about
+from tuigpt.wording import age, file_size, one_line
 
 
 def run(home: Path, clear: bool) -> int:
@@ -20,14 +22,33 @@ def run(home: Path, clear: bool) -> int:
     print(f"{cache.folder}: {file_size(total)} of at most {file_size(cache.limit)}")
     for entry in entries:
         used = age(time.time() - entry.used)
-        print(f"{file_size(entry.size):>8}  {used:>6}  {visible(_what(entry))}")
+        print(f"{file_size(entry.size):>8}  {used:>6}  {one_line(_what(entry))}")
     return 0
 
 
 def _what(entry: Entry) -> str:
     try:
-        about = read_json(entry.path / "about.json")
-        tokens, size = int(about["tokens"]), int(about["vocab_size"])
-        return f"{about['text']}: {tokens:,} tokens of {size:,} different ones"
-    except (OSError, ValueError, KeyError, TypeError):
+        about = read_about(entry.path)
+        return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
+    except (OSError, ValueError):
         return entry.path.name
+
+
+def _add_flags(parser: Parser) -> None:
+    parser.add_argument(
+        "action", nargs="?", choices=["show", "clear"], default="show", help="(default show)"
+    )
+
+
+def _run(options: Namespace) -> int:
+    return run(home_dir(options.home), options.action == "clear")
+
+
+COMMANDS = {
+    "cache": Command(
+        usage="[show|clear]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=("tuigpt cache", "tuigpt cache clear"),
+    )
+}

@@ -6,13 +6,13 @@ import asyncio
 import itertools
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tuigpt.child import child_command, child_environment, last_line
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import (
@@ -253,16 +253,12 @@ class GeneratorClient:
             if self._process is None or self._process.returncode is not None:
                 home = ["--home", str(self._home)] if self._home else []
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "tuigpt.generation.server",
-                    *home,
+                    *child_command("tuigpt.generation.server", *home),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     limit=_LINE_LIMIT,
-                    # Threads that spin while they wait take the cores from a trainer.
-                    env={"GOMP_SPINCOUNT": "1000"} | os.environ,
+                    env=child_environment(),
                     start_new_session=os.name == "posix",
                 )
                 reader = asyncio.create_task(self._read(self._process))
@@ -321,8 +317,8 @@ async def _last_line(process: asyncio.subprocess.Process) -> str:
     tail = b""
     while chunk := await process.stderr.read(4096):
         tail = (tail + chunk)[-4096:]
-    lines = tail.decode(errors="replace").strip().splitlines()
-    return f" ({lines[-1].strip()[:200]})" if lines else ""
+    said = last_line(tail.decode(errors="replace"))
+    return f" ({said})" if said else ""
 
 
 def _end(status: int) -> str:

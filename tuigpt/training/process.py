@@ -19,7 +19,7 @@ from tuigpt.cli.console import Console
 from tuigpt.cli.progress import end_cleanly_on_signals
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.estimate import needed_bytes
-from tuigpt.runs.control import Request, Requests
+from tuigpt.runs.control import Requests
 from tuigpt.runs.folder import TRAINER_LOG, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.training.process_group import Team
@@ -212,25 +212,28 @@ def _carry_out(
     paused = False
     while True:
         for wanted in requests.new():
-            match wanted:
-                case Request("stop"):
+            step = trainer.step
+            match wanted.action.name:
+                case "stop":
                     stop.asked = True
-                case Request("discard"):
+                case "discard":
                     stop.asked = stop.discard = True
-                case Request("pause"):
+                case "pause":
                     paused = True
-                case Request("resume"):
+                case "resume":
                     paused = False
-                case Request("checkpoint"):
-                    recorder.save(keep=True)
-                case Request("sample"):
-                    for event in trainer.sample():
+                case "checkpoint":
+                    if recorder.save(keep=True) is not None:
+                        _note(wanted.action.done.format(step=step), recorder, console)
+                case "sample" | "evaluate":
+                    work = trainer.sample if wanted.action.name == "sample" else trainer.evaluate
+                    for event in work():
                         recorder.record(event)
                         console.show(event, recorder.status)
                         if stop.asked:
                             break
-                case Request(setting, value):
-                    _change(setting, value, trainer, recorder, console)
+                case setting:
+                    _change(setting, wanted.value, trainer, recorder, console)
             recorder.answered(requests.answered)
         if stop.asked or not paused or recorder.folder_is_gone():
             return

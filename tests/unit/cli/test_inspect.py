@@ -130,7 +130,7 @@ def test_the_app_gets_lines_it_can_read(tmp_path: Path, capsys: pytest.CaptureFi
     facts = report["facts"]
     assert facts["characters"] == len(CHAT) == facts["train"] + facts["val"]
     assert facts["symbols"] == len(set(CHAT)) and facts["advised"] == "char"
-    assert list(facts["baselines"]) == ["uniform", "unigram", "bigram", "trigram"]
+    assert list(facts["baselines"]) == ["guessing", "letters", "pairs", "triples"]
 
 
 def test_the_app_gets_offers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -146,15 +146,18 @@ def test_the_app_gets_offers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
 
 
 def test_the_cache_is_shown_and_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entry = tmp_path / "home" / "cache" / "tokens-0"
+    entry = tmp_path / "home" / "cache" / f"tokens-{0:032x}"
     entry.mkdir(parents=True)
     (entry / "tokens.bin").write_bytes(b"x" * 5000)
-    (entry / "about.json").write_text('{"text": "poems", "tokens": 5000, "vocab_size": 65}')
-    (entry.parent / "suffixes-0.npy").write_bytes(b"x" * 1000)
+    about = {"text": "poems", "sha256": "", "characters": 9000, "tokens": 5000, "dtype": "|u1"}
+    (entry / "about.json").write_text(json.dumps(about | {"vocab_size": 65}))
+    fetched = entry.parent / "tinyshakespeare.txt"
+    fetched.write_bytes(b"x" * 1000)
+    (entry.parent / "letter.txt").write_text("mine")
     assert main(["cache"]) == 0
     out = capsys.readouterr().out
     assert "10.0 GB" in out and "poems: 5,000 tokens of 65 different ones" in out
-    assert "suffixes-0.npy" in out
+    assert "tinyshakespeare.txt" in out and "letter.txt" not in out
     assert main(["cache", "clear"]) == 0
     assert "6.1 kB freed" in capsys.readouterr().out
-    assert list(entry.parent.iterdir()) == []
+    assert [path.name for path in entry.parent.iterdir()] == ["letter.txt"]

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import os
 import re
-import threading
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tuigpt.errors import UserError
-from tuigpt.text import disk_cache as cache_module
 from tuigpt.text import read as text_module
-from tuigpt.text.baselines import baselines
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text
@@ -144,138 +138,3 @@ def test_a_short_text_is_refused_with_choices_that_work(
                 float(new_fraction[1]) if new_fraction else fraction,
                 int(new_block[1]) if new_block else block,
             )
-
-
-def test_an_encoded_text_is_found_again(tmp_path: Path, large: tuple[Text, Scan]) -> None:
-    text, found = large
-    cache = Cache(tmp_path / "cache")
-    told: list[str] = []
-    tokenizer = CharTokenizer(found.symbols)
-    first = encode(text, found, tokenizer, cache, lambda what, done, total: told.append(what))
-    assert set(told) == {"encoding the text"}
-    told.clear()
-    again = encode(text, found, tokenizer, cache, lambda what, done, total: told.append(what))
-    assert not told and np.array_equal(first[:], again[:])
-    assert len(cache.entries()) == 1
-    cache.clear()
-    assert cache.entries() == [] and again[:5].tolist() == first[:5].tolist()
-
-
-def test_writers_at_the_same_time_agree(tmp_path: Path, large: tuple[Text, Scan]) -> None:
-    text, found = large
-    cache, tokenizer = Cache(tmp_path / "cache"), CharTokenizer(found.symbols)
-    together = threading.Barrier(4)
-    results = []
-
-    def work() -> None:
-        together.wait()
-        results.append(encode(text, found, tokenizer, cache)[:])
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(results) == 4
-    assert all(np.array_equal(ids, tokenizer.encode(VERSE)) for ids in results)
-    assert [path.name[:7] for path in cache.folder.iterdir()] == ["tokens-"]
-
-
-def test_a_damaged_token_file_is_made_again(tmp_path: Path, large: tuple[Text, Scan]) -> None:
-    text, found = large
-    cache, tokenizer = Cache(tmp_path / "cache"), CharTokenizer(found.symbols)
-    wanted = encode(text, found, tokenizer, cache)[:]
-    (entry,) = cache.entries()
-    (entry.path / "tokens.bin").write_bytes(b"short")
-    assert np.array_equal(encode(text, found, tokenizer, cache)[:], wanted)
-
-
-def test_an_interrupted_encoding_leaves_nothing(tmp_path: Path, large: tuple[Text, Scan]) -> None:
-    text, found = large
-    cache = Cache(tmp_path / "cache")
-
-    def interrupt(what: str, done: int, total: int) -> None:
-        if done > total // 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        encode(text, found, CharTokenizer(found.symbols), cache, interrupt)
-    assert list(cache.folder.iterdir()) == []
-
-
-def test_a_text_that_changes_meanwhile_is_noticed(tmp_path: Path, large: tuple[Text, Scan]) -> None:
-    text, found = large
-    for changed in (VERSE.replace("be", "eb"), VERSE + "\u0e01"):
-        text.files[0].write_text(changed, "utf-8")
-        with pytest.raises(UserError, match="has changed while"):
-            encode(text, found, CharTokenizer(found.symbols), Cache(tmp_path / "cache"))
-        assert list((tmp_path / "cache").iterdir()) == []
-
-
-def test_the_longest_unused_goes_first(tmp_path: Path) -> None:
-    cache = Cache(tmp_path, limit=250)
-    for number, name in enumerate(("old", "used", "new")):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "tokens.bin").write_bytes(b"x" * 100)
-        for path in (tmp_path / name / "tokens.bin", tmp_path / name):
-            os.utime(path, (1000 + number, 1000 + number))
-    os.utime(tmp_path / "old", (2000, 2000))
-    assert [entry.path.name for entry in cache.entries()] == ["old", "new", "used"]
-    cache.make_room(50)
-    assert {path.name for path in tmp_path.iterdir()} == {"old", "new"}
-    with pytest.raises(UserError, match="no room"):
-        cache.make_room(1 << 60)
-
-
-def test_what_a_killed_writer_left_is_swept_once_it_is_old(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in (".partial-dead", ".partial-live"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "tokens.bin").write_bytes(b"x")
-    for path in (tmp_path / ".partial-dead" / "tokens.bin", tmp_path / ".partial-dead"):
-        os.utime(path, (1000, 1000))
-    Cache(tmp_path).make_room(1)
-    assert [path.name for path in tmp_path.iterdir()] == [".partial-live"]
-    monkeypatch.setattr(cache_module, "ABANDONED_AFTER", -1.0)
-    assert Cache(tmp_path).clear() == 0
-    assert list(tmp_path.iterdir()) == []
-
-
-def scanned(tmp_path: Path, content: str) -> Scan:
-    path = tmp_path / "a.txt"
-    path.write_text(content, "utf-8")
-    return scan(open_text([str(path)], cache=tmp_path))
-
-
-def test_baselines_are_what_counting_by_hand_gives(tmp_path: Path) -> None:
-    found = baselines(scanned(tmp_path, "aabab" + "abba"), 4 / 9)
-    # Train "aabab": a 3, b 2. After a: a 1, b 2 (t = 2). After b: a 1 (t = 1). Then "abba".
-    a, b = (3 + 1) / 7, (2 + 1) / 7
-    b_after_a = (2 + 2 * b) / (3 + 2)
-    b_after_b = (0 + 1 * b) / (1 + 1)
-    a_after_b = (1 + 1 * a) / (1 + 1)
-    assert found["uniform"] == math.log(2)
-    assert found["unigram"] == pytest.approx(-(2 * math.log(a) + 2 * math.log(b)) / 4)
-    by_pairs = [a, b_after_a, b_after_b, a_after_b]
-    assert found["bigram"] == pytest.approx(-sum(map(math.log, by_pairs)) / 4)
-    # Contexts of two: ab was followed by a once; bb never was, so pairs decide.
-    after_ab = (0 + 1 * b_after_b) / (1 + 1)
-    by_triples = [a, b_after_a, after_ab, a_after_b]
-    assert found["trigram"] == pytest.approx(-sum(map(math.log, by_triples)) / 4)
-
-
-def test_longer_contexts_tell_more_about_prose(tmp_path: Path) -> None:
-    found = baselines(scanned(tmp_path, VERSE), 0.1)
-    assert list(found) == ["uniform", "unigram", "bigram", "trigram"]
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
-def test_baselines_need_a_validation_part(tmp_path: Path) -> None:
-    assert list(baselines(scanned(tmp_path, VERSE), 0)) == ["uniform"]
-
-
-def test_large_alphabets_are_counted_sparsely(tmp_path: Path) -> None:
-    everything = "".join(chr(0x4E00 + i * 7 % 20_000) for i in range(60_000))
-    found = baselines(scanned(tmp_path, everything), 0.1)
-    assert found["trigram"] < found["unigram"] < math.log(20_000) + 0.5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,13 +13,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Reading, needed_bytes, reading
 from tuigpt.tui.process import asked, complaint
 from tuigpt.tui.screens.new_run.text_preview import LABEL_WIDTH
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
-ESTIMATE = (sys.executable, "-m", "tuigpt", "estimate", "--json")
+ESTIMATE = child_command("tuigpt", "estimate", "--json")
 """The command that times some steps."""
 
 SETTLED_AFTER = 0.5

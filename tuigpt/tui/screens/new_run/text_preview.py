@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
 from tuigpt.tui.process import asked, complaint
 
 SETTLED_AFTER = 0.3
@@ -94,7 +94,7 @@ class TextPreview(VerticalScroll):
     @work(exclusive=True, group="inspect")
     async def _read(self, arguments: tuple[str, ...]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
-        command = [sys.executable, "-m", "tuigpt", "inspect", "--json", *arguments]
+        command = child_command("tuigpt", "inspect", "--json", *arguments)
         try:
             async with asked(command) as process:
                 await self._follow(process)
