@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from textual.widgets import Footer, Static
 
 from tuigpt.runs.follow import Follower
 from tuigpt.tui.asking import ask
-from tuigpt.tui.commands import Command, commands_of
+from tuigpt.tui.commands import Command, all_commands
 from tuigpt.tui.guarded import LOG_FILE, GuardedApp
 from tuigpt.tui.messages import OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
@@ -31,7 +31,6 @@ from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
-from tuigpt.tui.widgets.slider import Slider
 from tuigpt.wording import one_line
 
 LOOK_EVERY = 0.25
@@ -74,7 +73,7 @@ class TuigptApp(GuardedApp):
             strict: let an exception end the app, instead of logging it.
         """
         super().__init__(None if strict else home / LOG_FILE)
-        self._session = Session(home)
+        self.session = Session(home)
         self._follower = Follower(home)
         self._looked = asyncio.Event()
         self._status_line = RunStatusLine(id="run-status")
@@ -83,7 +82,7 @@ class TuigptApp(GuardedApp):
         self._panes: dict[str, Pane] = {}
 
     def compose(self) -> ComposeResult:
-        self._panes = {entry.id: entry.make(entry, self._session) for entry in self._entries}
+        self._panes = {entry.id: entry.make(entry, self.session) for entry in self._entries}
         yield self._status_line
         yield self._tabs
         with Horizontal(id="workbench"):
@@ -112,19 +111,19 @@ class TuigptApp(GuardedApp):
     async def _follow_runs(self) -> None:
         while True:
             try:
-                watch = self._session.watch
-                self._session.look(await asyncio.to_thread(self._follower.look, watch))
+                watch = self.session.watch
+                self.session.look(await asyncio.to_thread(self._follower.look, watch))
                 self._show()
             except Exception as error:  # the next look may go well
                 self._handle_exception(error)
             if not self._looked.is_set():
                 self._looked.set()
-                if self._session.checkpoint is None:
+                if self.session.checkpoint is None:
                     self.action_show_pane("training")
             await asyncio.sleep(LOOK_EVERY)
 
     def _show(self) -> None:
-        run = self._session.watched
+        run = self.session.watched
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None
         for pane in self._panes.values():
@@ -132,16 +131,16 @@ class TuigptApp(GuardedApp):
 
     @on(WatchRun)
     def _watch_run(self, event: WatchRun) -> None:
-        self._session.watch = event.name
+        self.session.watch = event.name
         self.action_show_pane("training")
 
     @on(StartingRun)
     def _starting_run(self, event: StartingRun) -> None:
-        self._session.starting = event.name
+        self.session.starting = event.name
 
     @on(OpenCheckpoint)
     def _open_checkpoint(self, event: OpenCheckpoint) -> None:
-        self._session.open(event.checkpoint)
+        self.session.open(event.checkpoint)
         self._show()
         self.action_show_pane("generate")
 
@@ -153,7 +152,7 @@ class TuigptApp(GuardedApp):
                 self.post_message(WatchRun(name))
 
         if not isinstance(self.screen, NewRun):
-            await self.push_screen(NewRun(self._session.home), started)
+            await self.push_screen(NewRun(self.session.home), started)
 
     # --- focus ---
 
@@ -187,22 +186,15 @@ class TuigptApp(GuardedApp):
 
     # --- what can be done, and what it means ---
 
-    def commands(self) -> Iterator[Command]:
+    def commands(self) -> list[Command]:
         """Everything that can be done now; what the pane with the focus can do comes first."""
-        own = [command for command in commands_of(self) if command.title != "view: commands"]
-        yield own[0]
-        active = self._panes[self.pane]
-        panes = (active, *(pane for pane in self._panes.values() if pane is not active))
-        nodes = [node for pane in panes for node in pane.walk_children(with_self=True)]
-        for node in sorted(nodes, key=lambda node: isinstance(node, Slider)):
-            yield from commands_of(node)
-        yield from own[1:-2]
-        yield Command("view: theme", "Change the colours", "", self._choose_theme)
-        yield from own[-2:]  # suspending and leaving, not to be met by chance
+        panes = sorted(self._panes.values(), key=lambda pane: pane.entry.id != self.pane)
+        theme = Command("view: theme", "Change the colours", "", self._choose_theme)
+        return all_commands(self, panes, theme)
 
     async def action_commands(self) -> None:
         if self.screen is self.screen_stack[0]:
-            await self._choose(list(self.commands()), "search everything that can be done …")
+            await self._choose(self.commands(), "search everything that can be done …")
 
     async def _choose_theme(self) -> None:
         names = sorted(self.available_themes)
@@ -220,10 +212,10 @@ class TuigptApp(GuardedApp):
         pane = self._panes[self.pane]
         if self.screen is not self.screen_stack[0]:
             return
-        bindings = {b.id: b for _, b, _, tip in self.screen.active_bindings.values() if tip}
-        near_first = sorted(bindings.values(), key=lambda b: (b.id or "").startswith(("view", "app")))
-        keys = [(self.get_key_display(b), b.tooltip) for b in near_first]
-        log = f"Errors of the app itself are kept in {self._session.home / LOG_FILE}."
+        own = {b.id or "": b for _, b, _, tip in self.screen.active_bindings.values() if tip}
+        near_first = sorted(own, key=lambda name: name.startswith(("view.", "app.")))
+        keys = [(self.get_key_display(own[name]), own[name].tooltip) for name in near_first]
+        log = f"Errors of the app itself are kept in {self.session.home / LOG_FILE}."
         await self.push_screen(Help(pane.entry.title, pane.HELP, keys, one_line(log)))
 
     def notify(self, message: str, *, markup: bool = False, **settings: Any) -> None:
@@ -234,7 +226,7 @@ class TuigptApp(GuardedApp):
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first what becomes of runs that train."""
-        running = self._session.running
+        running = self.session.running
         if not running or isinstance(self.screen, Confirm):
             self.exit()
             return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from textual.actions import parse
 from textual.app import App
@@ -31,6 +32,20 @@ class Command:
     run: Callable[[], Awaitable[object] | object]
 
 
+def all_commands(app: App[Any], places: Sequence[Widget], *extra: Command) -> list[Command]:
+    """Everything that can be done now: training anew, then what these places can do, in order.
+
+    What leads away from the app comes last, not to be met by chance.
+    """
+    own = [command for command in commands_of(app) if command.title != "view: commands"]
+    nodes = [node for place in places for node in place.walk_children(with_self=True)]
+    nodes.sort(key=lambda node: isinstance(node, Slider))
+    theirs = [command for node in nodes for command in commands_of(node)]
+    away = [command for command in own if command.title.startswith("app: ")]
+    rest = [command for command in own[1:] if command not in away]
+    return [own[0], *theirs, *rest, *extra, *away]
+
+
 def commands_of(node: DOMNode) -> Iterator[Command]:
     """One for each binding that a class of tuigpt declares for this node, and that it allows now.
 
@@ -52,7 +67,7 @@ def commands_of(node: DOMNode) -> Iterator[Command]:
         )  # fmt: skip
 
 
-async def _run(app: App[object], node: DOMNode, action: str) -> None:
+async def _run(app: App[Any], node: DOMNode, action: str) -> None:
     """Do it as if its key had been pressed where it belongs."""
     if isinstance(node, Widget) and node.can_focus:
         node.focus()

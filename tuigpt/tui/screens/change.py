@@ -11,13 +11,13 @@ from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
-from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
+from tuigpt.runs.control import CHANGEABLE
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.wording import one_line
 
-_FIELDS = {"learning_rate": TrainConfig, "dropout": GPTConfig}
-"""What can be changed, and the configuration that knows which values work."""
+LIVE = {name: setting for name, setting in CHANGEABLE.items() if setting.live}
+"""What can be changed while a run trains."""
 
 
 class Change(Dialog[dict[str, float]]):
@@ -39,11 +39,11 @@ class Change(Dialog[dict[str, float]]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             with Grid(id="changes"):
-                for name, config in _FIELDS.items():
+                for name, setting in LIVE.items():
                     yield Label(name.replace("_", " "))
                     yield Input(
                         f"{self._present[name]:g}", id=name, compact=True,
-                        tooltip=help_of(config, name),
+                        tooltip=setting.help,
                     )  # fmt: skip
             yield Static("It holds from the next step on, and is logged.", id="hint", markup=False)
             yield Static(id="verdict", markup=False)
@@ -70,11 +70,10 @@ class Change(Dialog[dict[str, float]]):
             verdict.update("")
 
     def _values(self) -> dict[str, float]:
-        values: dict[str, float] = {}
-        for name, config in _FIELDS.items():
-            values[name] = parse_field(config, name, self.query_one(f"#{name}", Input).value)
-            config(**{name: values[name]})
-        return values
+        return {
+            name: setting.parse(self.query_one(f"#{name}", Input).value)
+            for name, setting in LIVE.items()
+        }
 
     @on(Input.Submitted)
     @on(Button.Pressed, "#change")

@@ -28,6 +28,7 @@ class PaneTabs(Widget):
             headings: what each pane is called here, by its id.
         """
         super().__init__()
+        self.auto_links = False
         self._headings = headings
 
     def render(self) -> Content:

@@ -73,6 +73,14 @@ class PromptBox(TextArea):
         self.text = self._history[at]
         self.move_cursor(self.document.end)
 
+    async def on_key(self, event: events.Key) -> None:
+        """Send by its key, which a text area would take for a new line."""
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self and active.binding.action == "send":
+            event.stop()
+            event.prevent_default()
+            await self.run_action("send")
+
     def on_paste(self, event: events.Paste) -> None:
         """Insert a paste whole, newlines and all, with LF line ends."""
         event.prevent_default()

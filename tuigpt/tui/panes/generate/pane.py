@@ -74,6 +74,7 @@ each text gets a seed of its own, which stands below it."""
         Binding("ctrl+y", "copy", "copy text", id="generate.copy", priority=True,
                 tooltip="Copy the newest text, prompt included, exactly as written"),
         Binding("f6", "open_offer", "open newer", id="generate.open-newer", show=False,
+                priority=True,  # else the prompt selects a line
                 tooltip="Write with the newer checkpoint that is offered"),
     ]  # fmt: skip
 

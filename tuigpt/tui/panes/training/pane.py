@@ -14,6 +14,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from tuigpt.loss import Baselines
+from tuigpt.runs.control import ACTIONS
 from tuigpt.runs.folder import Run
 from tuigpt.runs.launch import start
 from tuigpt.runs.metrics import History
@@ -21,7 +22,7 @@ from tuigpt.runs.status import ALIVE
 from tuigpt.tui.asking import ask
 from tuigpt.tui.messages import StartingRun, WatchRun
 from tuigpt.tui.panes.pane import Pane, PaneEntry
-from tuigpt.tui.screens.change import Change
+from tuigpt.tui.screens.change import LIVE, Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -128,28 +129,27 @@ A trainer keeps training when you close the app."""
             case "pause" | "stop" | "sample" | "checkpoint" | "change" | "discard":
                 return alive
             case "resume_run":
-                return self.state in ("stopped", "lost", "failed")
+                run = self.session.watched
+                over = self.state in ("stopped", "lost", "failed")
+                return over and run is not None and run.last is not None
         return True
 
-    def _ask(self, action: str, acknowledgement: str) -> None:
-        run = self.session.watched
+    def _ask(self, action: str, run: Run | None = None) -> None:
+        run = run or self.session.watched
         if run is not None and ask(self.app, run, action):
-            self.app.notify(acknowledgement, timeout=2)
+            self.app.notify(f"{ACTIONS[action].at_once} …", timeout=2)
 
     def action_pause(self) -> None:
-        if self.state == "paused":
-            self._ask("resume", "continuing")
-        else:
-            self._ask("pause", "pausing after this step …")
+        self._ask("resume" if self.state == "paused" else "pause")
 
     def action_stop(self) -> None:
-        self._ask("stop", "finishing the step and saving …")
+        self._ask("stop")
 
     def action_sample(self) -> None:
-        self._ask("sample", "a sample comes after this step")
+        self._ask("sample")
 
     def action_checkpoint(self) -> None:
-        self._ask("checkpoint", "saving after this step")
+        self._ask("checkpoint")
 
     async def action_change(self) -> None:
         """Ask for another learning rate or dropout, and pass it on."""
@@ -162,7 +162,7 @@ A trainer keeps training when you close the app."""
                 if not ask(self.app, run, setting, value):
                     return
 
-        present = {"learning_rate": run.status.learning_rate, "dropout": run.status.dropout}
+        present = {name: getattr(run.status, name) for name in LIVE}
         await self.app.push_screen(Change(run.name, present), changed)
 
     async def action_discard(self) -> None:
@@ -173,8 +173,7 @@ A trainer keeps training when you close the app."""
 
         def answered(answer: str | None) -> None:
             if answer == "discard":
-                if ask(self.app, run, "discard"):
-                    self.app.notify(f"ending and deleting {run.name} …", timeout=2)
+                self._ask("discard", run)
 
         count = len(run.checkpoints)
         what = f"{run.name} and its log"
@@ -188,11 +187,6 @@ A trainer keeps training when you close the app."""
         """Start a trainer that continues the watched run, and tell if it refuses."""
         run = self.session.watched
         if run is None:
-            return
-        if run.last is None:
-            self.app.notify(
-                "it saved nothing before it ended: start it anew with ctrl+n", severity="error"
-            )
             return
         self.post_message(WatchRun(run.name))
         self.post_message(StartingRun(run.name))
@@ -227,7 +221,10 @@ def _words(run: Run | None, history: History) -> Content:
         return Content("")
     if run.status.state in ("failed", "lost"):
         how = "failed" if run.status.state == "failed" else "is lost"
-        return Content.styled(f"This run {how}: {one_line(run.status.message)}", "$text-error")
+        words = f"This run {how}: {one_line(run.status.message)}"
+        if run.last is None:
+            words += "\nIt saved nothing before it ended: ctrl+n starts anew."
+        return Content.styled(words, "$text-error")
     if not history.val:
         return Content("")
     val = [(step, loss / history.characters_per_token) for step, loss in history.val]
