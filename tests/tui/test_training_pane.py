@@ -17,6 +17,8 @@ from tuigpt.runs.folder import Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.metrics import History
 from tuigpt.runs.status import ALIVE, RunStatus
+from tuigpt.tui import asking as asking_module
+from tuigpt.tui.panes.training import pane as training_module
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
@@ -171,7 +173,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(" ".join(arguments))
         raise OSError("not in a test")
 
-    monkeypatch.setattr(asking, "request", lambda folder, action, value: asked.append(action))
+    monkeypatch.setattr(
+        asking_module, "request", lambda folder, action, value: asked.append(action)
+    )
     monkeypatch.setattr(training_module, "start", refuse)
     return asked
 

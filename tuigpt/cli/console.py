@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
 from typing import TextIO
 
+from tuigpt.cli.live_line import LiveLine
 from tuigpt.config import GPTConfig
 from tuigpt.runs.status import RunStatus
 from tuigpt.training.trainer import Evaluated, Event, Progress, Sampled, Stepped
 from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
-
-LIVE_LINE_EVERY = 0.2
-"""Least seconds between two drawings of the live line."""
 
 PLAIN_LINE_EVERY = 10.0
 """Least seconds between two plain progress lines."""
@@ -22,11 +17,7 @@ PLAIN_LINE_EVERY = 10.0
 class Console:
     """Follows one training on a text stream.
 
-    A stream that fails, such as a pipe without a reader or a file on a full disk, is written to no
-    more; it never ends the training.
-
-    Attributes:
-        unread: whether the stream was a pipe whose reader has gone.
+    A stream that fails never ends the training.
     """
 
     def __init__(
@@ -36,26 +27,27 @@ class Console:
         Args:
             symbols: number of different characters of the text, where tokens are no characters.
         """
-        self._stream = stream
+        self._line = LiveLine(stream, plain_every=PLAIN_LINE_EVERY)
         self._run_name = run_name
         self._config = config
         self._symbols = symbols
-        self._live = stream.isatty()
-        self._shown = 0.0
-        self._line = ""
-        self.unread = False
+
+    @property
+    def unread(self) -> bool:
+        """Whether the stream was a pipe whose reader has gone."""
+        return self._line.unread
 
     def begin(self, status: RunStatus) -> None:
         """Say what is being trained."""
         config = self._config
         unit = "symbols" if self._symbols is None else "tokens"
-        self._print(
+        self._line.print(
             f"{self._run_name}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
             f" {config.vocab_size} {unit}, block {config.block_size}) on {status.device}"
         )
-        if self._live:
-            self._print("Ctrl-C saves and stops.")
+        if self._line.live:
+            self._line.print("Ctrl-C saves and stops.")
 
     def show(self, event: Event, status: RunStatus) -> None:
         """Print what is worth a line of its own; keep the progress up to date."""
@@ -66,25 +58,27 @@ class Console:
                 meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
                 if self._symbols is not None:
                     part = f"{event.val_loss:.4f} nats per token; {part}"
-                self._print(
+                self._line.print(
                     f"step {event.step:,}  val {loss:.4f} nats"
                     f" = {bits(loss):.3f} bits per character ({part}): {meaning}"
                 )
             case Sampled():
-                self._print(f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}")
+                self._line.print(
+                    f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}"
+                )
             case Stepped():
-                self._progress(self._training_line(status))
+                self._line.show(self._training_line(status))
             case Progress():
-                if self._live:
-                    self._progress(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
+                if self._line.live:
+                    self._line.show(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
 
     def note(self, message: str) -> None:
         """Something worth knowing, besides the training's own events."""
-        self._print(message)
+        self._line.print(message)
 
     def end(self, message: str) -> None:
         """The last words."""
-        self._print(message)
+        self._line.print(message)
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
@@ -96,29 +90,3 @@ class Console:
         if status.seconds_left is not None:
             parts.append(f"{duration(status.seconds_left)} left")
         return "  ".join(parts)
-
-    def _progress(self, line: str) -> None:
-        now = time.monotonic()
-        if now - self._shown < (LIVE_LINE_EVERY if self._live else PLAIN_LINE_EVERY):
-            return
-        self._shown = now
-        if self._live:
-            width = shutil.get_terminal_size().columns - 1
-            self._line = line[:width]
-            self._write(f"\r{self._line}\x1b[K")
-        else:
-            self._write(line + "\n")
-
-    def _print(self, line: str) -> None:
-        clear = "\r\x1b[K" if self._line else ""
-        self._line = ""
-        self._write(f"{clear}{line}\n")
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError as error:
-            self.unread = isinstance(error, BrokenPipeError)
-            # What is still in the stream's buffer must not fail again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())

@@ -7,7 +7,7 @@ import time
 import torch
 
 from tuigpt.config import GPTConfig
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 
 CLEARLY_FASTER = 1.5
 """How many times faster than float32 the products of matrices must be in bfloat16 to be used. The
@@ -43,7 +43,9 @@ def resolve_device(name: str, local_rank: int = 0) -> torch.device:
     if local_rank and chosen == "cuda":
         chosen = f"cuda:{local_rank}"
     if chosen not in present:
-        raise UserError(f"--device {chosen}: this machine has {', '.join(present)} (or auto)")
+        raise UserError(
+            Setting("device", chosen), f": this machine has {', '.join(present)} (or auto)"
+        )
     return torch.device(chosen)
 
 
@@ -89,16 +91,29 @@ def faster_precision(config: GPTConfig, device: torch.device) -> str:
     return "bfloat16" if pays else "float32"
 
 
+_BFLOAT16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16")
+"""Names of x86's and ARM's, as `torch.cpu.get_capabilities` has them."""
+
+
 def _has_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are done by the hardware, not in its place by software."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        try:
-            return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        except (AttributeError, RuntimeError):  # a build without that library
+        if not hasattr(torch.cpu, "get_capabilities"):  # it came after PyTorch 2.9
             return False
+        present = torch.cpu.get_capabilities()
+        return any(present.get(name, False) for name in _BFLOAT16_INSTRUCTIONS)
     return True  # MPS: the trial tells
+
+
+def use_few_threads() -> None:
+    """Prepare this process for reading one position at a time: too little work to share.
+
+    Threads that wait for each other on a machine that a trainer keeps busy cost both processes far
+    more than they give.
+    """
+    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
 
 
 def allow_tf32(device: torch.device) -> None:

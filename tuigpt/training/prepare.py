@@ -9,16 +9,17 @@ from typing import Any
 import torch
 
 from tuigpt.config import TrainConfig, train_settings
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.text.baselines import baselines
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text, reopen
-from tuigpt.text.read import Progress, Scan, Text, scan
+from tuigpt.text.read import ProgressCallback, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.wording import symbols_shown
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ def settings_and_device(
     return train_settings(given, device.type), device
 
 
-def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:
+def read(
+    sources: list[str], config: TrainConfig, cache: Path, progress: ProgressCallback
+) -> ReadText:
     """Find and read the text of a new run.
 
     Raises:
@@ -68,7 +71,9 @@ def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progres
     return ReadText(text, scan(text, progress))
 
 
-def read_again(run_name: str, facts: dict[str, Any], cache: Path, progress: Progress) -> ReadText:
+def read_again(
+    run_name: str, facts: dict[str, Any], cache: Path, progress: ProgressCallback
+) -> ReadText:
     """Find and read the text of a run that goes on.
 
     Raises:
@@ -85,7 +90,7 @@ def read_again(run_name: str, facts: dict[str, Any], cache: Path, progress: Prog
 
 
 def make_tokenizer(
-    read: ReadText, config: TrainConfig, block_size: int, progress: Progress
+    read: ReadText, config: TrainConfig, block_size: int, progress: ProgressCallback
 ) -> Tokenizer:
     """The tokenizer of a new run.
 
@@ -107,10 +112,11 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     """
     _, unknown = tokenizer.split_unknown(read.scan.symbols)
     if unknown:
-        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        shown = symbols_shown(unknown)
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
-            f" {shown}; train a new model on it, or leave them out"
+            f"{read.text.name!r} has {len(unknown)} characters that ",
+            Setting("from", label),
+            f" does not know: {shown}; train a new model on it, or leave them out",
         )
 
 
@@ -121,7 +127,7 @@ def make_corpus(
     block_size: int,
     device: torch.device,
     cache: Path,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Corpus:
     """Encode a text, or take its tokens from the cache.
 

@@ -129,6 +129,10 @@ DOUBLING = [[256 + i, 256 + i] for i in range(40)]
 
 def test_a_tokenizer_that_cannot_be_is_refused() -> None:
     for record in ({}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
+                   {"type": "char", "vocab": 5}, {"type": "char", "vocab": ""}, [], None, "char",
+                   {"type": "bpe", "words": 1, "merges": [[97, 98]] * 300_000},
+                   {"type": "bpe", "words": 1, "merges": [[97, 10**400]]},
+                   {"type": "bpe", "words": 1, "merges": [[97.5, 98]]},
                    {"type": "bpe", "words": 1, "merges": [[0, 999]]},
                    {"type": "bpe", "words": 2, "merges": []},
                    {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},

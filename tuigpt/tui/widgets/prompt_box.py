@@ -10,6 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
+from tuigpt.wording import with_line_feeds
+
 
 class PromptBox(TextArea):
     """A text area of a few lines with a history of what was sent."""
@@ -85,5 +87,5 @@ class PromptBox(TextArea):
         """Insert a paste whole, newlines and all, with LF line ends."""
         event.prevent_default()
         event.stop()
-        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = with_line_feeds(event.text)
         self.replace(text, *self.selection, maintain_selection_offset=False)
