@@ -85,11 +85,11 @@ def find_copies_of_training(
         cache: folder with the texts that were fetched.
 
     Raises:
-        UserError: the checkpoint does not tell its text, or the text is gone or has changed.
+        UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
     facts = header.get("corpus") or {}
     if not facts.get("sha256"):
-        raise UserError("this checkpoint does not tell which text it was trained on")
+        raise UserError("this checkpoint does not say which text it was trained on")
     digest = hashlib.sha256()
 
     def hashed(chunks: Iterable[str]) -> Iterator[str]:

@@ -5,6 +5,7 @@ A guess is never acted on: it is offered, and the user confirms it by naming the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tuigpt.errors import Setting, UserError
@@ -68,10 +69,13 @@ def not_encoded(path: Path, spec: str, encoding: str, offset: int, line: int) ->
     return _looks_like(guess, f"{where}; it looks like {guess}", around)
 
 
-def many_nuls(path: Path) -> OfferError:
-    """What to say of a file with many NUL characters: UTF-16 without its mark, or no text."""
-    with open_regular(path) as stream:
-        sample = stream.read(SAMPLE_AFTER)
+def many_nuls(paths: Sequence[Path]) -> OfferError:
+    """What to say of a text with many NUL characters: UTF-16 without its mark, or no text."""
+    for path in paths:
+        with open_regular(path) as stream:
+            sample = stream.read(SAMPLE_AFTER)
+        if b"\0" in sample:
+            break
     half = max(1, len(sample) // 2)
     for guess, zero, letter in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
         if sample[zero::2].count(0) > 0.4 * half and sample[letter::2].count(0) < 0.1 * half:

@@ -110,7 +110,7 @@ def reopen(
     """
     sources = list(moved_to) or facts.get("sources") or [facts.get("path")]
     if not all(isinstance(source, str) for source in sources):
-        raise UserError("it does not tell which text it was trained on")
+        raise UserError("it does not say which text it was trained on")
     return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
 
 

@@ -266,7 +266,7 @@ class Scan:
         symbols: the different characters in code-point order.
         counts: how often each symbol occurs, (len(symbols),) int64.
         pieces: (offset in characters, text): the whole text, or evenly spread parts of it.
-        whole: whether `pieces` is the whole text.
+        complete: whether `pieces` is the whole text.
         changes: what reading changed, in words.
     """
 
@@ -276,13 +276,13 @@ class Scan:
     symbols: str
     counts: NDArray[np.int64]
     pieces: tuple[tuple[int, str], ...]
-    whole: bool
+    complete: bool
     changes: tuple[str, ...]
 
     @property
     def text(self) -> str:
         """The text, where `pieces` holds all of it."""
-        assert self.whole
+        assert self.complete
         return "".join(piece for _, piece in self.pieces)
 
 
@@ -313,7 +313,7 @@ def scan(text: Text, progress: ProgressCallback = silent) -> Scan:
             pieces.append((characters, chunk))
         characters += len(chunk)
         if counts[0] * MOST_NULS > characters and not allowed:
-            refusal = many_nuls(text.files[0])
+            refusal = many_nuls(text.files)
             allowed = text.encoding != "auto" and not refusal.offer
             if not allowed:
                 raise refusal
@@ -332,6 +332,6 @@ def scan(text: Text, progress: ProgressCallback = silent) -> Scan:
         symbols=alphabet,
         counts=counts[symbols],
         pieces=tuple(pieces),
-        whole=keep_every <= 1,
+        complete=keep_every <= 1,
         changes=tuple(changes.in_words()),
     )

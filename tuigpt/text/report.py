@@ -109,7 +109,7 @@ def _split(found: Scan, config: TrainConfig, block_size: int, progress: Progress
     size = bpe_size(config.tokenizer)
     if size is not None:
         vocab_size = size
-        if found.whole and characters <= TRIED_UP_TO:
+        if found.complete and characters <= TRIED_UP_TO:
             tokenizer = learn_tokenizer(config.tokenizer, found, border, progress)
             ids = tokenizer.encode(found.text)
             n_train = train_tokens(ids, tokenizer.token_characters, border)

@@ -14,7 +14,7 @@ _AT_ONCE = 1 << 22
 """Tokens looked at in one go."""
 
 
-class Tokens(Protocol):
+class TokenIds(Protocol):
     """Token ids in memory or in a file."""
 
     def __len__(self) -> int: ...
@@ -27,7 +27,7 @@ def train_characters(characters: int, val_fraction: float) -> int:
     return int(characters * (1 - val_fraction))
 
 
-def train_tokens(ids: Tokens, token_characters: Ids, characters: int) -> int:
+def train_tokens(ids: TokenIds, token_characters: Ids, characters: int) -> int:
     """How many tokens at the front hold the first `characters` characters.
 
     So every tokenizer is measured on the same validation text. A token across the border counts
@@ -49,7 +49,7 @@ def train_tokens(ids: Tokens, token_characters: Ids, characters: int) -> int:
     return len(ids)
 
 
-def _parts(ids: Tokens) -> Iterator[tuple[int, Ids]]:
+def _parts(ids: TokenIds) -> Iterator[tuple[int, Ids]]:
     for first in range(0, len(ids), _AT_ONCE):
         yield first, np.asarray(ids[first : first + _AT_ONCE])
 

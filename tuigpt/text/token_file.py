@@ -24,7 +24,7 @@ from tuigpt.files import folder_in_the_making, open_regular, write_atomic
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import ABOUT, TOKENS, Cache
 from tuigpt.text.read import ProgressCallback, Scan, Text, silent
-from tuigpt.text.split import Tokens
+from tuigpt.text.split import TokenIds
 from tuigpt.text.tokenizer import CharTokenizer, Ids, Tokenizer
 
 _MOST_BYTES_ABOUT = 1 << 16
@@ -119,13 +119,13 @@ def learn_tokenizer(
 
 def encode(
     text: Text, scan: Scan, tokenizer: Tokenizer, cache: Cache, progress: ProgressCallback = silent
-) -> Tokens:
+) -> TokenIds:
     """The token ids of a text.
 
     Raises:
         UserError: the text has changed since it was scanned, is gone, or there is no room.
     """
-    if scan.whole:
+    if scan.complete:
         return tokenizer.encode(scan.text)
     folder = cache.folder / f"tokens-{_key(scan, tokenizer)}"
     opened = _open(folder, scan, tokenizer, cache)

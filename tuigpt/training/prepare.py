@@ -114,7 +114,7 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     if unknown:
         shown = symbols_shown(unknown)
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that ",
+            f"{read.text.name!r} has characters that ",
             Setting("from", label),
             f" does not know: {shown}; train a new model on it, or leave them out",
         )

@@ -165,5 +165,5 @@ def test_a_run_finds_its_text_again(tmp_path: Path) -> None:
     facts = {"sources": [str(path)], "encoding": "cp1252", "path": str(path)}
     assert "".join(reopen(facts, cache=tmp_path).chunks()) == "naïve café"
     assert reopen({"path": BUILT_IN}, cache=tmp_path).sources == (BUILT_IN,)
-    with pytest.raises(UserError, match="does not tell"):
+    with pytest.raises(UserError, match="does not say"):
         reopen({}, cache=tmp_path)

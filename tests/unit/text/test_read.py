@@ -144,6 +144,7 @@ def test_a_text_with_nuls_is_read_if_its_encoding_is_named(tmp_path: Path) -> No
     assert read(path, encoding="utf-8").text == text
     path = write(tmp_path, "b.txt", ("plain words\n" * 500).encode("utf-16-le"))
     assert "utf-16-le" in str(refusal(path, encoding="utf-8"))
+    assert "b.txt" in str(refusal(write(tmp_path, "0.txt", PROSE), path))
 
 
 @pytest.mark.parametrize(
@@ -225,7 +226,7 @@ def test_a_large_text_is_held_in_spread_pieces_only(
     monkeypatch.setattr(text_module, "WHOLE_BYTES", 1000)
     plain = "".join(f"line {n:>6}\n" for n in range(1000))
     found = read(write(tmp_path, "a.txt", plain))
-    assert not found.whole and found.characters == len(plain) and found.lines == 1000
+    assert not found.complete and found.characters == len(plain) and found.lines == 1000
     assert sum(len(piece) for _, piece in found.pieces) <= 1100
     assert all(plain[at : at + len(piece)] == piece for at, piece in found.pieces)
     assert found.pieces[-1][0] > 0.8 * len(plain)
