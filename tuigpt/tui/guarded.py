@@ -29,6 +29,9 @@ _LOG_BYTES = 1_000_000
 _PATIENCE = 1.0
 """Most seconds that what is typed waits for what was typed before it."""
 
+_BURST, _DRAWING = 0.1, 0.02
+"""Seconds after which a burst of keys is shown, and that this takes."""
+
 _PASSES = 3
 """A key becomes an action, the action a message, and its handler may send another."""
 
@@ -52,6 +55,7 @@ class GuardedApp(App[None]):
         self._last_trace = ""
         self._guarding = False
         self._input: asyncio.Queue[events.Event] = asyncio.Queue()
+        self._typed_ahead = False
 
     def on_mount(self) -> None:
         self._guarding = self._log_path is not None
@@ -74,30 +78,54 @@ class GuardedApp(App[None]):
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
                 await self.ready_for_input()
+        loop = asyncio.get_running_loop()
+        drawn_at = loop.time()
         while True:
             event = await self._input.get()
-            try:
-                await super().on_event(event)
-                if not isinstance(event, events.MouseMove):
-                    async with asyncio.timeout(_PATIENCE):
-                        await self._handled()
-            except TimeoutError:
+            more = not self._input.empty()
+            if more and isinstance(event, events.Key) and loop.time() < drawn_at + _BURST:
+                with self.batch_update():  # nothing is drawn between the keys of a burst
+                    await self._hand_on(event)
                 continue
-            except Exception as error:
-                self._handle_exception(error)
+            await self._hand_on(event)
+            if more:
+                await asyncio.sleep(_DRAWING)
+            drawn_at = loop.time()
+
+    async def _hand_on(self, event: events.Event) -> None:
+        """Let an event have its effect, and those before it theirs."""
+        try:
+            typing = self._is_typing(event)
+            if self._typed_ahead and not typing:
+                await self._settle()
+            self._typed_ahead = typing
+            await super().on_event(event)
+            if not typing and not isinstance(event, events.MouseMove):
+                await self._settle()
+        except Exception as error:
+            self._handle_exception(error)
+
+    def _is_typing(self, event: events.Event) -> bool:
+        """Whether it is a letter for the field that has the focus: the next may follow at once."""
+        return (
+            isinstance(event, events.Key)
+            and event.is_printable
+            and self.focused is not None
+            and self.focused.check_consume_key(event.key, event.character)
+        )
 
     async def ready_for_input(self) -> None:
         """Wait, for a second at most, until what is typed can be handed on."""
 
-    async def _handled(self) -> None:
-        """Wait until the event handed on last has had its effect, new screens included."""
-        for _ in range(_PASSES):
-            if not self.screen_stack:
-                return
-            while not self.screen.is_mounted:
-                await asyncio.sleep(0.005)
-            for node in (self.focused or self.screen).ancestors_with_self:
-                await _caught_up(node)
+    async def _settle(self) -> None:
+        """Wait until what was handed on has had its effect, new screens included."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE):
+                for _ in range(_PASSES):
+                    while not self.screen.is_mounted:
+                        await asyncio.sleep(0.005)
+                    for node in (self.focused or self.screen).ancestors_with_self:
+                        await _caught_up(node)
 
     # --- exceptions ---
 
