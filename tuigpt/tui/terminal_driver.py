@@ -7,6 +7,9 @@ from codecs import IncrementalDecoder, getincrementaldecoder
 
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
+from textual.message import Message
+from textual.messages import InBandWindowResize
 
 _X10 = b"\x1b[M"
 """Begins a mouse report of an old terminal; button, column and row follow as bytes from 32 on."""
@@ -55,6 +58,13 @@ class TerminalDriver(LinuxDriver):
                 raise
             except Exception as error:
                 self._app.call_later(self._app._handle_exception, error)
+
+    def _query_in_band_window_resize(self) -> None:
+        """Ask for no sizes among the keys: SIGWINCH tells them, and no stray bytes can."""
+
+    def process_message(self, message: Message) -> None:
+        if not isinstance(message, InBandWindowResize | Resize):
+            super().process_message(message)
 
     def _sigcont_application(self, *arguments: object) -> None:
         try:
