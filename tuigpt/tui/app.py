@@ -120,7 +120,7 @@ class TuigptApp(GuardedApp):
                 self._looked.set()
                 if self.session.checkpoint is None:
                     self.action_show_pane("training")
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(0 if self.session.reading else LOOK_EVERY)
 
     def _show(self) -> None:
         run = self.session.watched

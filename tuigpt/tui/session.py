@@ -56,6 +56,16 @@ class Session:
         return self.snapshot is not None and self.snapshot.grown
 
     @property
+    def reading(self) -> bool:
+        """Whether the next look at once would show more of a long log."""
+        return self.snapshot is not None and self.snapshot.reading
+
+    @property
+    def news(self) -> tuple[str, ...]:
+        """What the watched run's trainer has told since the last look."""
+        return self.snapshot.news if self.snapshot else ()
+
+    @property
     def running(self) -> list[Run]:
         """Runs that train now, or whose trainer is being started."""
         return [run for run in self.runs if run.status.alive or run.name == self.starting]
