@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,16 +19,27 @@ class MetricsLog:
 
     def __init__(self, folder: Path) -> None:
         """Open the log; a line torn by a kill is cut off, so that the next one starts fresh."""
-        self._stream = open(folder / METRICS_FILE, "ab+")
+        self._stream = open(folder / METRICS_FILE, "ab+", buffering=0)
         size = self._stream.tell()
         if size:
             self._stream.seek(0)
             self._stream.truncate(self._stream.read().rfind(b"\n") + 1)
 
     def append(self, kind: str, step: int, **values: Any) -> None:
-        """Write one line: `kind` is step, eval, sample, checkpoint or event."""
-        self._stream.write((to_json({"kind": kind, "step": step} | values) + "\n").encode())
-        self._stream.flush()
+        """Write one line: `kind` is step, eval, sample, checkpoint or event.
+
+        Raises:
+            OSError: it could not be written, such as on a full disk; the log is as it was.
+        """
+        line = (to_json({"kind": kind, "step": step} | values) + "\n").encode()
+        size = os.fstat(self._stream.fileno()).st_size
+        try:
+            if self._stream.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._stream.fileno(), size)
+            raise
 
     def sync(self) -> None:
         """Make what was written survive a power cut."""

@@ -53,3 +53,22 @@ def set_first_weights(model: GPT, config: TrainConfig) -> None:
             nn.init.zeros_(parameter)
         elif parameter.ndim == 2:
             nn.init.normal_(parameter, std=0.02)
+
+
+def state_layout(optimizer: torch.optim.Optimizer) -> dict[str, tuple[torch.Size | None, Any]]:
+    """What an optimizer remembers of each parameter once it has updated it.
+
+    Returns:
+        shape and dtype by name; the shape is None where it is the parameter's own.
+    """
+    group = {name: value for name, value in optimizer.param_groups[0].items() if name != "params"}
+    like = optimizer.param_groups[0]["params"][0]
+    probe = nn.Parameter(torch.zeros(3, 5, dtype=like.dtype, device=like.device))
+    probe.grad = torch.zeros_like(probe)
+    trial = type(optimizer)([{"params": [probe], **group}], lr=group["lr"])  # type: ignore[call-arg]
+    trial.step()
+    return {
+        name: (None if value.shape == probe.shape else value.shape, value.dtype)
+        for name, value in trial.state[probe].items()
+        if isinstance(value, torch.Tensor)
+    }

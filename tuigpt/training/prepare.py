@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tuigpt.config import TrainConfig, train_settings
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.text.baselines import baselines
 from tuigpt.text.disk_cache import Cache
@@ -68,17 +68,29 @@ def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progres
     return ReadText(text, scan(text, progress))
 
 
-def read_again(run_name: str, facts: dict[str, Any], cache: Path, progress: Progress) -> ReadText:
-    """Find and read the text of a run that goes on.
+def read_again(
+    run_name: str, facts: dict[str, Any], sources: list[str], cache: Path, progress: Progress
+) -> ReadText:
+    """Find and read the text of a run that is resumed.
+
+    Args:
+        sources: where the text is now; none is where it was.
 
     Raises:
         UserError: it is gone, or has changed.
     """
-    text = reopen(facts, cache=cache, progress=progress)
+    try:
+        text = reopen(facts | ({"sources": sources} if sources else {}), cache=cache, progress=progress)
+    except UserError as error:
+        raise UserError(
+            f"run {run_name!r} cannot be resumed without its text: ", *error.parts,
+            "" if sources else "; if it has moved, say where it is now",
+        ) from None  # fmt: skip
     found = scan(text, progress)
     if found.sha256 != facts["sha256"]:
+        changed = "is another one" if sources else "has changed"
         raise UserError(
-            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} has changed"
+            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} {changed}"
             f" ({facts['characters']:,} characters then, {found.characters:,} now)"
         )
     return ReadText(text, found)
@@ -109,8 +121,8 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     if unknown:
         shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
-            f" {shown}; train a new model on it, or leave them out"
+            f"{read.text.name!r} has {len(unknown)} characters that ", Setting("from", label),
+            f" does not know: {shown}; train a new model on it, or leave them out",
         )
 
 
