@@ -2,6 +2,7 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 
 PLAIN_MEANINGS = (
@@ -123,6 +124,21 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """Safe text with its line ends shown as ⏎."""
     return visible(text.replace("\n", "⏎"))
+
+
+def symbol_shown(symbol: str) -> str:
+    """One character so that it can be seen and read, alone and where it is put.
+
+    A mark stands on a dotted circle instead of on its neighbour; blanks have names.
+    """
+    if symbol == " ":
+        return "space"
+    if symbol in "\n\t":
+        return {"\n": "⏎", "\t": "⇥"}[symbol]
+    category = unicodedata.category(symbol)
+    if category in ("Cf", "Cn", "Co", "Cs", "Zs", "Zl", "Zp"):
+        return f"U+{ord(symbol):04X}"
+    return f"◌{symbol}" if category.startswith("M") else visible(symbol)
 
 
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -14,6 +14,7 @@ import torch
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from tuigpt.child import child_arguments, child_environment
 from tuigpt.errors import ConfigError
 from tuigpt.training.process import FAILED
 from tuigpt.training.process_group import LEADER_FILE
@@ -31,6 +32,7 @@ def run(nproc: int, device: str, arguments: list[str]) -> int:
     if 0 < gpus < nproc:
         raise ConfigError("nproc", nproc, f"at most {gpus}: this machine has {gpus} GPUs")
     cores = os.cpu_count() or 1
+    os.environ.update(child_environment())
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
     logging.disable(logging.CRITICAL)  # the leading process says what is wrong
     with tempfile.TemporaryDirectory(prefix="tuigpt-") as folder:
@@ -57,7 +59,7 @@ def run(nproc: int, device: str, arguments: list[str]) -> int:
             signals_to_handle="SIGQUIT",
         )
         try:
-            elastic_launch(config, sys.executable)("-m", "tuigpt", *arguments)
+            elastic_launch(config, sys.executable)(*child_arguments("tuigpt", *arguments))
         except ChildFailedError as error:
             codes = [failure.exitcode for failure in error.failures.values()]
             for rank, failure in error.failures.items():

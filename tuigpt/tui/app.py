@@ -132,7 +132,8 @@ class TuigptApp(App[None]):
         self._stay_down_when_hung_up()
         # Ended from outside, the app still gives the terminal back in order.
         with suppress(NotImplementedError):
-            for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+            for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
+                number = getattr(signal, name, signal.SIGTERM)
                 loop = asyncio.get_running_loop()
                 loop.add_signal_handler(number, self.exit, None, 128 + number)
 

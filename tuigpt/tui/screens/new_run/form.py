@@ -29,6 +29,7 @@ from tuigpt.config import (
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.paths import user_path
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
+from tuigpt.reports import TextFacts
 from tuigpt.runs.folder import RUN_FILE
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import free_name, new_run_folder
@@ -92,7 +93,7 @@ class NewRun(ModalScreen[str | None]):
         self._untouched = _defaults(DEFAULT_RECIPE)
         self._device_type = "cpu"  # until a timing tells
         self._refused = False
-        self._known_text: tuple[tuple[str, ...], dict[str, Any]] | None = None
+        self._known_text: tuple[tuple[str, ...], TextFacts] | None = None
         self._preview = TextPreview(id="preview")
         self._cost = Cost(id="cost")
 
@@ -161,7 +162,7 @@ class NewRun(ModalScreen[str | None]):
         facts = None
         if self._known_text is not None and self._known_text[0] == self._what_is_read():
             facts = self._known_text[1]
-            model = replace(model, vocab_size=facts["vocab_size"])
+            model = replace(model, vocab_size=facts.vocab_size)
         found = self._cost.reckon(model, train, facts, self._arguments(flags))
         self._say("")
         if found is not None and found.overfits:
@@ -201,12 +202,10 @@ class NewRun(ModalScreen[str | None]):
         if offer is None:
             return
         _, _, flags = self._settings()
-        for argument in offer.arguments:
-            name, _, value = argument.removeprefix("--").partition("=")
-            if value:
-                self.query_one(f"#{name}", Input).value = value
-            else:
-                self._preview.look([argument, *self._arguments(flags)])
+        if offer.encoding:
+            self.query_one("#encoding", Input).value = offer.encoding
+        elif offer.fetch:
+            self._preview.look(["--fetch", *self._arguments(flags)])
 
     def _settings(self) -> tuple[GPTConfig, TrainConfig, dict[str, str]]:
         """What is configured (the vocabulary is the text's to decide), and the flags that say so.
