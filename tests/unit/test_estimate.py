@@ -75,7 +75,7 @@ def test_the_optimizers_hold_what_is_told(recipe: str) -> None:
     next(event for event in trainer.run() if isinstance(event, Stepped))
     held = sum(
         value.nbytes
-        for name, value in trainer.state().items()
+        for name, value in trainer.tensors().items()
         if name.startswith("optimizer.") and value.dim()  # but for counters of steps
     )
     assert memory(SHAPE, config).optimizer == held

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import time
 from typing import TextIO
 
+from tuigpt.cli.flags import as_flag
+from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import GPTConfig
+from tuigpt.errors import UserError
+from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.status import RunStatus
-from tuigpt.training.trainer import Evaluated, Event, Progress, Sampled, Stepped
+from tuigpt.training.command import Ended
+from tuigpt.training.trainer import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
 from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
 
 LIVE_LINE_EVERY = 0.2
@@ -29,28 +35,31 @@ class Console:
         unread: whether the stream was a pipe whose reader has gone.
     """
 
-    def __init__(
-        self, stream: TextIO, run_name: str, config: GPTConfig, symbols: int | None = None
-    ) -> None:
-        """
-        Args:
-            symbols: number of different characters of the text, where tokens are no characters.
-        """
+    def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._run_name = run_name
-        self._config = config
-        self._symbols = symbols
+        self._config = GPTConfig()
+        self._symbols: int | None = None
         self._live = stream.isatty()
         self._shown = 0.0
         self._line = ""
         self.unread = False
 
-    def begin(self, status: RunStatus) -> None:
-        """Say what is being trained."""
-        config = self._config
+    def preparing(self) -> ProgressLine:
+        """Show how far the reading and timing is within this block."""
+        return ProgressLine(self._stream)
+
+    def begin(
+        self, run_name: str, config: GPTConfig, symbols: int | None, status: RunStatus
+    ) -> None:
+        """Say what is being trained.
+
+        Args:
+            symbols: number of different characters of the text, where tokens are no characters.
+        """
+        self._config, self._symbols = config, symbols
         unit = "symbols" if self._symbols is None else "tokens"
         self._print(
-            f"{self._run_name}: {short_count(config.n_params)} parameters"
+            f"{one_line(run_name)}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
             f" {config.vocab_size} {unit}, block {config.block_size}) on {status.device}"
         )
@@ -72,19 +81,42 @@ class Console:
                 )
             case Sampled():
                 self._print(f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}")
+            case Skipped():
+                self._print(f"step {event.step:,}  {event.what} failed: {one_line(event.reason)}")
             case Stepped():
                 self._progress(self._training_line(status))
-            case Progress():
+            case PartDone():
                 if self._live:
                     self._progress(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
 
     def note(self, message: str) -> None:
         """Something worth knowing, besides the training's own events."""
-        self._print(message)
+        self._print(one_line(message))
 
-    def end(self, message: str) -> None:
-        """The last words."""
-        self._print(message)
+    def end(self, ended: Ended) -> None:
+        """Say how it ended, and what can be done next."""
+        name = one_line(ended.folder.name)
+        message = ended.message
+        if isinstance(message, UserError):
+            message = message.spelled(as_flag)
+        match ended.how:
+            case "gone":
+                self._print(f"the run folder of {name} is gone: training ended")
+            case "discarded":
+                self._print(f"discarded {name}: its folder is deleted")
+            case "failed":
+                self._print(one_line(message))
+                self._print(f"details: {one_line(str(ended.folder / TRAINER_LOG))}")
+            case how:
+                self._print(
+                    f"{how} at step {ended.step:,}; saved {name}@{ended.step}:"
+                    f" {one_line(str(ended.checkpoint))}"
+                )
+                if message:
+                    self._print(one_line(message))
+                if how == "stopped":
+                    resume = shlex.quote(ended.folder.name)
+                    self._print(f"resume with: tuigpt train --resume {one_line(resume)}")
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]

@@ -80,7 +80,9 @@ def read_again(
         UserError: it is gone, or has changed.
     """
     try:
-        text = reopen(facts | ({"sources": sources} if sources else {}), cache=cache, progress=progress)
+        text = reopen(
+            facts | ({"sources": sources} if sources else {}), cache=cache, progress=progress
+        )
     except UserError as error:
         raise UserError(
             f"run {run_name!r} cannot be resumed without its text: ", *error.parts,
@@ -121,7 +123,8 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     if unknown:
         shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that ", Setting("from", label),
+            f"{read.text.name!r} has {len(unknown)} characters that ",
+            Setting("from", label),
             f" does not know: {shown}; train a new model on it, or leave them out",
         )
 

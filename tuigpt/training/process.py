@@ -231,9 +231,7 @@ class _Training:
             case "sample":
                 self._take_all(trainer.sample())
             case "evaluate":
-                self._take_all(trainer.evaluate(scheduled=False))
-                if trainer.best_step == trainer.step:
-                    recorder.save(keep=False)
+                self._take_all(trainer.evaluate())
         return action.done.format(step=trainer.step)
 
     def _take_all(self, events: Iterator[Event]) -> None:

@@ -99,7 +99,7 @@ class Recorder:
         self._log = MetricsLog(folder)
         self._reserve = Reserve(folder, save_bytes(trainer.model.config, trainer.config))
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
-        self._provisional: int | None = None
+        self._provisional: set[int] = set()
         self._state_on_disk: TrainingFacts | None = None
         self._checkpoint_on_disk = -1
         self._status_lost = False
@@ -116,7 +116,7 @@ class Recorder:
 
     def resumed(self, facts: TrainingFacts) -> None:
         """Take up what the resume file says of checkpoints."""
-        self._provisional = facts.provisional
+        self._provisional = set(facts.provisional)
 
     def record(self, event: Event) -> None:
         """Write down one event; what is due to be saved is saved here.
@@ -174,22 +174,26 @@ class Recorder:
             FolderGone: the run folder was deleted.
         """
         step = self._trainer.step
-        if keep and self._provisional == step:
-            self._provisional = None
+        path = checkpoint_path(self.folder, step)
+        if keep:
+            self._provisional.discard(step)
+        elif not path.exists():  # else it is kept already, or known to be provisional
+            self._provisional.add(step)
         self._save_state()
         self._save_checkpoint()
-        path = checkpoint_path(self.folder, step)
-        if not keep:
-            if self._provisional not in (None, step):
+        if self._trainer.best_step == step:
+            for worse in self._provisional - {step}:
                 with suppress(OSError):
-                    checkpoint_path(self.folder, self._provisional).unlink()
-            self._provisional = step
-        return path
+                    checkpoint_path(self.folder, worse).unlink()
+            self._provisional &= {step}
+        return checkpoint_path(self.folder, step)
 
     def _save_state(self) -> None:
         trainer = self._trainer
         facts = msgspec.structs.replace(
-            trainer.facts(), provisional=self._provisional, tokenizer=self._tokenizer.to_dict()
+            trainer.facts(),
+            provisional=tuple(sorted(self._provisional)),
+            tokenizer=self._tokenizer.to_dict(),
         )
         if facts == self._state_on_disk:
             return

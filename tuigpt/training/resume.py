@@ -103,9 +103,7 @@ def resume(
     if group.is_rank_0:
         _require_writable(run.folder, save_bytes(sizes, config))
     status = replace(first_status(trainer, device, group), answered=last_request(run.folder))
-    return Prepared(
-        run.folder, trainer, tokenizer, run.record, status, state.facts, tuple(notes)
-    )
+    return Prepared(run.folder, trainer, tokenizer, run.record, status, state.facts, tuple(notes))
 
 
 def _take_over(until_end: ExitStack, run: Run) -> None:

@@ -60,7 +60,7 @@ class TrainingFacts(msgspec.Struct, frozen=True, kw_only=True):
         not_better: evaluations in a row without a better val loss.
         learning_rate, dropout, max_steps, patience: settings that may have changed since the run
             began; None is as it began.
-        provisional: step of the checkpoint that the next better one replaces.
+        provisional: steps of the checkpoints that are kept only until there is a better one.
         tokenizer: as its `to_dict` gives it; None where it is in the checkpoint of this step.
     """
 
@@ -75,7 +75,7 @@ class TrainingFacts(msgspec.Struct, frozen=True, kw_only=True):
     dropout: float | None = None
     max_steps: _Step | None = None
     patience: _Step | None = None
-    provisional: _Step | None = None
+    provisional: tuple[_Step, ...] = ()
     tokenizer: dict[str, Any] | None = None
 
 

@@ -228,7 +228,7 @@ class Trainer:
             if keep:
                 yield StateDue(self.step)
             if evaluated:
-                yield from self.evaluate()
+                yield from self._evaluate_and_judge()
                 if self.out_of_patience:
                     break
             if keep or (evaluated and self.best_step == self.step):
@@ -237,9 +237,7 @@ class Trainer:
                 yield from self.sample()
             config = self.config
             self._group.announce(
-                UpdateSettings(
-                    config.learning_rate, self.model.config.dropout, config.max_steps
-                )
+                UpdateSettings(config.learning_rate, self.model.config.dropout, config.max_steps)
             )
             self._update()
             evaluated = False
@@ -247,7 +245,7 @@ class Trainer:
                 yield from self._report()
         yield StateDue(self.step)
         if not evaluated:
-            yield from self.evaluate()
+            yield from self._evaluate_and_judge()
         if self._corpus.n_val <= LONGEST_WHOLE_PASS:
             yield from self._evaluate(max_tokens=None)
         yield CheckpointDue(self.step, keep=True)
@@ -278,26 +276,27 @@ class Trainer:
         if self.config.sample_tokens:
             yield from self._harmless("sample", self._sample())
 
-    def evaluate(self, *, scheduled: bool = True) -> Iterator[Event]:
+    def evaluate(self) -> Iterator[Event]:
         """Measure the model on an evenly spread part of the validation text.
 
-        Args:
-            scheduled: False for one that was asked for, which does not count in the patience.
+        It decides nothing: best and patience are those of the evaluations that `run` does.
 
         Raises:
             Diverged: the validation loss is no longer a number.
         """
         yield from self._evaluate(self.config.eval_tokens)
+
+    def _evaluate_and_judge(self) -> Iterator[Event]:
+        yield from self.evaluate()
         val_loss = self.losses.val_loss
         if val_loss is None or not self.step:
             return
         if val_loss < self.best_val_loss:
             self.best_val_loss, self.best_step = val_loss, self.step
             self.not_better = 0
-        elif scheduled and self.step not in (self._evaluated_step, self.best_step):
+        elif self.step not in (self._evaluated_step, self.best_step):
             self.not_better += 1
-        if scheduled:
-            self._evaluated_step = self.step
+        self._evaluated_step = self.step
 
     def _harmless(self, what: str, work: Iterator[Event]) -> Iterator[Event]:
         """Work that a training can do without: where it fails, that is an event."""
@@ -397,14 +396,13 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors of `state`, on the CPU."""
-        names = {p: name for name, p in self.model.named_parameters()}
-        tensors = {WEIGHTS + name: p for p, name in names.items()} | {
-            f"{OPTIMIZER}{names[parameter]}.{key}": value
-            for optimizer in self._optimizers
-            for parameter, entries in optimizer.state.items()
-            for key, value in entries.items()
-            if isinstance(value, Tensor)
-        }
+        parameters = dict(self.model.named_parameters())
+        tensors: dict[str, Tensor] = {WEIGHTS + name: p for name, p in parameters.items()}
+        for optimizer in self._optimizers:
+            for name, parameter in parameters.items():
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    if isinstance(value, Tensor):
+                        tensors[f"{OPTIMIZER}{name}.{key}"] = value
         tensors[RANDOM + "data_order"] = self._data_order.get_state()
         tensors[RANDOM + "cpu"] = torch.get_rng_state()
         if self._device.type == "cuda":
