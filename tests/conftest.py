@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tuigpt.config import GPTConfig
 from tuigpt.files import to_json, write_json
+from tuigpt.paths import runs_dir
 from tuigpt.runs import folder as folder_module
 from tuigpt.runs import poet as poet_module
-from tuigpt.runs.folder import Run, checkpoint_path, open_run, runs_dir
+from tuigpt.runs.folder import Run, checkpoint_path, open_run
 
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
 
@@ -138,5 +138,4 @@ def make_run(home: Path) -> MakeRun:
             os.utime(folder / "run.json", (created, created))
         return open_run(folder)
 
-    assert GPTConfig(**SHAPE)
     return make

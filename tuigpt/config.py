@@ -68,6 +68,10 @@ class ParameterCounts:
         return self.tokens + self.positions + self.attention + self.mlp + self.norms
 
 
+MAX_LAYERS = 1_000
+"""More than any transformer has; it keeps a file that claims to hold more from being believed."""
+
+
 @dataclass(frozen=True)
 class GPTConfig:
     """The sizes of a GPT, in the workshop's terms. The defaults are its medium model.
@@ -86,6 +90,8 @@ class GPTConfig:
 
     def __post_init__(self) -> None:
         _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
+        need = f"at most {MAX_LAYERS:,}"
+        _require(self.n_layer <= MAX_LAYERS, "n_layer", self.n_layer, need)
         _require(
             _finite(self.dropout) and 0 <= self.dropout < 1,
             "dropout", self.dropout, "at least 0 and less than 1",

@@ -126,6 +126,18 @@ def one_line(text: str) -> str:
     return visible(text.replace("\n", "⏎"))
 
 
+def with_line_feeds(text: str) -> str:
+    """Text whose lines end in LF, whether they ended in CRLF, in CR or in LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def symbols_shown(symbols: str, most: int = 8) -> str:
+    """The first of some characters, each so that it can be read: 'a', '◌̈', space, U+200D, …"""
+    shown = map(symbol_shown, symbols[:most])
+    named = [f"{name!r}" if len(name) <= 2 else name for name in shown]
+    return ", ".join([*named, *["…"] * (len(symbols) > most)])
+
+
 def symbol_shown(symbol: str) -> str:
     """One character so that it can be seen and read, alone and where it is put.
 

@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -285,8 +286,7 @@ def kill_all(home: Path, text: str, kills: int, seed: int) -> int:
     """Kill a run of each kind, side by side; print for each what the kills met."""
     ended = [0]
     for child in [
-        fork(lambda saving=saving: kill(home, text, saving, kills // len(SAVING), seed))
-        for saving in SAVING
+        fork(partial(kill, home, text, saving, kills // len(SAVING), seed)) for saving in SAVING
     ]:
         with open(child.output, encoding="utf-8") as output:
             print(output.read(), end="")

@@ -212,7 +212,7 @@ def test_a_text_that_is_too_long_to_be_judged(
         (["--samples", "0"], "--samples is '0'"),
         (["--samples", "101"], "--samples is 101"),
         (["--window", "round"], "--window is 'round'"),
-        (["--written", "xyz"], "does not know: 'xyz'"),
+        (["--written", "xyz"], "does not know: 'x', 'y', 'z'"),
         (["--written", "a", "--verify"], "nothing to verify"),
         (["--window", "rolling", "--card", "c"], "nothing to verify"),
         (["--samples", "2", "--card", "c"], "--card is for one text"),

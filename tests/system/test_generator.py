@@ -317,7 +317,7 @@ async def test_the_process_steps_back_and_survives_any_line(
         process.stdin.write(b'{"type": "Sing", "id": 7}\n')
         process.stdin.write(encode(Score(8, os.fsencode(checkpoint), "abc")))
         process.stdin.flush()
-        reports = []
+        reports: list[Report] = []
         while not reports or not isinstance(reports[-1], Scored):
             reports.append(decode_report(process.stdout.readline()))
         refused = [r for r in reports if isinstance(r, Failed)]

@@ -170,7 +170,7 @@ class TestStopping:
         terminal.press("ctrl+c")
         assert terminal.until_ended() == 0
         said = terminal.until(r"stopped at step ([\d,]+); saved broken@(\d+): ")
-        assert said and "tuigpt train --resume broken" in terminal.text
+        assert said and "resume with: tuigpt train --resume=broken" in terminal.text
         step = int(said[2])
         assert 0 < step < 700
         assert (home / f"runs/broken/checkpoints/step-{step:06d}.safetensors").exists()

@@ -10,13 +10,12 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from conftest import checkpoint_header, write_header_only
 
-from tuigpt import files
 from tuigpt.files import (
     folder_in_the_making,
     from_json,
@@ -51,7 +50,7 @@ class TestWritingAFile:
         def fail(*arguments: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(files.os, step, fail)
+        monkeypatch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space left"):
             write_atomic(path, b"new")
         monkeypatch.undo()
@@ -63,7 +62,7 @@ class TestWritingAFile:
         def interrupt(*arguments: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(files.os, "fsync", interrupt)
+        monkeypatch.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             write_atomic(tmp_path / "a", b"new")
         assert names(tmp_path) == []
@@ -88,7 +87,7 @@ class TestWritingAFile:
             return step
 
         for name in ("fsync", "chmod", "replace", "fdopen"):
-            monkeypatch.setattr(files.os, name, look(name))
+            monkeypatch.setattr(os, name, look(name))
         write_atomic(path, b"new" * 2000)
         assert met == {b"old" * 1000, b"new" * 2000}
 
@@ -226,7 +225,7 @@ class TestJson:
 
 
 class TestSafetensors:
-    def write(self, path: Path, header: dict[str, object], data: bytes = b"") -> Path:
+    def write(self, path: Path, header: Mapping[str, object], data: bytes = b"") -> Path:
         raw = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(raw)) + raw + data)
         return path

@@ -19,6 +19,7 @@ from tuigpt.wording import (
     overfitting,
     short_count,
     step_time,
+    symbols_shown,
     times,
     visible,
 )
@@ -147,3 +148,9 @@ def test_overfitting_names_both_causes() -> None:
     assert overfitting(10.7, 24.5).startswith(
         "it will overfit: 11 parameters a character, and the text read 24 times; "
     )
+
+
+def test_characters_are_named_so_that_they_can_be_read() -> None:
+    assert symbols_shown("a\u0301 \t\u200d") == "'a', '◌\u0301', space, '⇥', U+200D"
+    assert symbols_shown("abc", most=2) == "'a', 'b', …"
+    assert symbols_shown("") == ""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import time
 from typing import TextIO
 
 from tuigpt.cli.flags import as_flag
+from tuigpt.cli.live_line import LiveLine
 from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
 from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.status import RunStatus
+from tuigpt.shell import tuigpt_line
 from tuigpt.training.command import Ended
 from tuigpt.training.trainer import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
 from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
-
-LIVE_LINE_EVERY = 0.2
-"""Least seconds between two drawings of the live line."""
 
 PLAIN_LINE_EVERY = 10.0
 """Least seconds between two plain progress lines."""
@@ -28,21 +23,19 @@ PLAIN_LINE_EVERY = 10.0
 class Console:
     """Follows one training on a text stream.
 
-    A stream that fails, such as a pipe without a reader or a file on a full disk, is written to no
-    more; it never ends the training.
-
-    Attributes:
-        unread: whether the stream was a pipe whose reader has gone.
+    A stream that fails never ends the training.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._line = LiveLine(stream, plain_every=PLAIN_LINE_EVERY)
         self._config = GPTConfig()
         self._symbols: int | None = None
-        self._live = stream.isatty()
-        self._shown = 0.0
-        self._line = ""
-        self.unread = False
+
+    @property
+    def unread(self) -> bool:
+        """Whether the stream was a pipe whose reader has gone."""
+        return self._line.unread
 
     def preparing(self) -> ProgressLine:
         """Show how far the reading and timing is within this block."""
@@ -58,13 +51,13 @@ class Console:
         """
         self._config, self._symbols = config, symbols
         unit = "symbols" if self._symbols is None else "tokens"
-        self._print(
+        self._line.print(
             f"{one_line(run_name)}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
             f" {config.vocab_size} {unit}, block {config.block_size}) on {status.device}"
         )
-        if self._live:
-            self._print("Ctrl-C saves and stops.")
+        if self._line.live:
+            self._line.print("Ctrl-C saves and stops.")
 
     def show(self, event: Event, status: RunStatus) -> None:
         """Print what is worth a line of its own; keep the progress up to date."""
@@ -75,48 +68,50 @@ class Console:
                 meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
                 if self._symbols is not None:
                     part = f"{event.val_loss:.4f} nats per token; {part}"
-                self._print(
+                self._line.print(
                     f"step {event.step:,}  val {loss:.4f} nats"
                     f" = {bits(loss):.3f} bits per character ({part}): {meaning}"
                 )
             case Sampled():
-                self._print(f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}")
+                self._line.print(
+                    f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}"
+                )
             case Skipped():
-                self._print(f"step {event.step:,}  {event.what} failed: {one_line(event.reason)}")
+                self._line.print(
+                    f"step {event.step:,}  {event.what} failed: {one_line(event.reason)}"
+                )
             case Stepped():
-                self._progress(self._training_line(status))
+                self._line.show(self._training_line(status))
             case PartDone():
-                if self._live:
-                    self._progress(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
+                if self._line.live:
+                    self._line.show(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
 
     def note(self, message: str) -> None:
         """Something worth knowing, besides the training's own events."""
-        self._print(one_line(message))
+        self._line.print(one_line(message))
 
     def end(self, ended: Ended) -> None:
         """Say how it ended, and what can be done next."""
-        name = one_line(ended.folder.name)
+        folder = ended.folder
+        name = one_line(folder.name)
         message = ended.message
         if isinstance(message, UserError):
             message = message.spelled(as_flag)
         match ended.how:
             case "gone":
-                self._print(f"the run folder of {name} is gone: training ended")
+                lines = [f"the run folder of {name} is gone: training ended"]
             case "discarded":
-                self._print(f"discarded {name}: its folder is deleted")
+                lines = [f"discarded {name}: its folder is deleted"]
             case "failed":
-                self._print(one_line(message))
-                self._print(f"details: {one_line(str(ended.folder / TRAINER_LOG))}")
+                lines = [message, f"details: {folder / TRAINER_LOG}"]
             case how:
-                self._print(
-                    f"{how} at step {ended.step:,}; saved {name}@{ended.step}:"
-                    f" {one_line(str(ended.checkpoint))}"
-                )
-                if message:
-                    self._print(one_line(message))
-                if how == "stopped":
-                    resume = shlex.quote(ended.folder.name)
-                    self._print(f"resume with: tuigpt train --resume {one_line(resume)}")
+                at = f"{name}@{ended.step}: {ended.checkpoint}"
+                lines = [f"{how} at step {ended.step:,}; saved {at}", message]
+        if ended.how == "stopped":
+            resume = tuigpt_line("train", f"--resume={folder.name}", home=folder.parent.parent)
+            lines.append(f"resume with: {resume}")
+        for line in filter(None, lines):
+            self._line.print(one_line(line))
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
@@ -128,29 +123,3 @@ class Console:
         if status.seconds_left is not None:
             parts.append(f"{duration(status.seconds_left)} left")
         return "  ".join(parts)
-
-    def _progress(self, line: str) -> None:
-        now = time.monotonic()
-        if now - self._shown < (LIVE_LINE_EVERY if self._live else PLAIN_LINE_EVERY):
-            return
-        self._shown = now
-        if self._live:
-            width = shutil.get_terminal_size().columns - 1
-            self._line = line[:width]
-            self._write(f"\r{self._line}\x1b[K")
-        else:
-            self._write(line + "\n")
-
-    def _print(self, line: str) -> None:
-        clear = "\r\x1b[K" if self._line else ""
-        self._line = ""
-        self._write(f"{clear}{line}\n")
-
-    def _write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except OSError as error:
-            self.unread = isinstance(error, BrokenPipeError)
-            # What is still in the stream's buffer must not fail again at exit.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())

@@ -19,7 +19,7 @@ from tuigpt.errors import Setting, UserError
 from tuigpt.files import write_atomic
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.wording import one_line, visible
+from tuigpt.wording import one_line, symbols_shown, visible
 
 if TYPE_CHECKING:
     from tuigpt.generation.decode import Prompt, TextGenerator
@@ -127,7 +127,7 @@ def _forced_ids(written: str, tokenizer: Tokenizer) -> list[int]:
     kept, dropped = tokenizer.split_unknown(written)
     if dropped:
         raise UserError(
-            Setting("written"), f" holds what the model does not know: {one_line(dropped)!r}"
+            Setting("written"), f" holds what the model does not know: {symbols_shown(dropped)}"
         )
     return [int(token) for token in tokenizer.encode(kept)]
 
@@ -263,7 +263,7 @@ def _add_flags(parser: Parser) -> None:
     )  # fmt: skip
     parser.flag(
         "--recited", group=checks, default="0", metavar="N",
-        help="tell which parts of N and more characters are copied from the training text",
+        help="report which parts of N and more characters are copied from the training text",
     )  # fmt: skip
     parser.flag(
         "--logprobs", "--probs", group=checks, metavar="N",

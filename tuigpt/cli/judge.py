@@ -24,7 +24,7 @@ from tuigpt.errors import UserError
 from tuigpt.files import read_header
 from tuigpt.generation.protocol import Candidate, Copies
 from tuigpt.paths import cache_dir, home_dir
-from tuigpt.wording import meaning_of_loss, one_line, visible
+from tuigpt.wording import meaning_of_loss, one_line, symbols_shown, visible
 
 TOP = 10
 """Tokens that `next` shows; the others stand in one line."""
@@ -45,8 +45,8 @@ def score_text(home: Path, spec: str, file: str, device: str, as_json: bool) -> 
 
     found = score(loaded, text)
     if found.dropped:
-        unknown = one_line(found.dropped)
-        note(f"the model does not know {unknown!r}: {found.left_out:,} characters left out")
+        unknown = symbols_shown(found.dropped)
+        note(f"the model does not know {unknown}: {found.left_out:,} characters left out")
     if found.nats_per_character is None or found.bits_per_character is None:
         raise UserError(f"{file!r} has fewer than two tokens that the model knows")
     if as_json:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch.nn import Parameter
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
@@ -47,7 +48,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[st
     """Write a checkpoint all at once.
 
     Args:
-        facts: what else the header tells: `run`, `step`, `val_loss`, `corpus`, …
+        facts: what else the header holds: `run`, `step`, `val_loss`, `corpus`, …
 
     Raises:
         OSError: it could not be written; an older file of that name is untouched.
@@ -67,7 +68,7 @@ class LoadedCheckpoint(NamedTuple):
 
     Attributes:
         model: float32, in eval mode.
-        header: what else its file tells: run, step, losses, corpus, versions.
+        header: what else its file says: run, step, losses, corpus, versions.
     """
 
     model: GPT
@@ -109,9 +110,13 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         raise _unfit(path, str(error).partition("\n")[0]) from None
     except (TypeError, KeyError, AttributeError):
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
-    weights[TIED] = weights["transformer.wte.weight"]
-    model.load_state_dict(weights, assign=True)
-    model.transformer.wte.weight = model.lm_head.weight  # assigning gave each its own parameter
+    except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
+        raise _unfit(path, f"its weights do not fit into the memory of {device}") from None
+    # Not by load_state_dict, whose time is quadratic in the number of layers.
+    for name, weight in weights.items():
+        owner, _, own_name = name.rpartition(".")
+        model.get_submodule(owner).register_parameter(own_name, Parameter(weight))
+    model.lm_head.weight = model.transformer.wte.weight
     return LoadedCheckpoint(model.eval(), tokenizer, header)
 
 

@@ -55,7 +55,7 @@ def memory_bytes(device: torch.device) -> int:
         return int(torch.cuda.get_device_properties(device).total_memory)
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**63 - 1  # not told here; the attempt will show
+    return 2**63 - 1  # unknown here; the attempt will show
 
 
 def describe(device: torch.device) -> str:
@@ -63,11 +63,6 @@ def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return str(device)
-
-
-def type_name(dtype: torch.dtype) -> str:
-    """A number type as users know it, such as `float32`."""
-    return str(dtype).removeprefix("torch.")
 
 
 def faster_precision(config: GPTConfig, device: torch.device) -> str:
@@ -91,16 +86,20 @@ def faster_precision(config: GPTConfig, device: torch.device) -> str:
     return "bfloat16" if pays else "float32"
 
 
+_BFLOAT16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16")
+"""Names of x86's and ARM's, as `torch.cpu.get_capabilities` has them."""
+
+
 def _has_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are done by the hardware, not in its place by software."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        try:
-            return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        except (AttributeError, RuntimeError):  # a build without that library
+        if not hasattr(torch.cpu, "get_capabilities"):  # it came after PyTorch 2.9
             return False
-    return True  # MPS: the trial tells
+        present = torch.cpu.get_capabilities()
+        return any(present.get(name, False) for name in _BFLOAT16_INSTRUCTIONS)
+    return True  # MPS: the trial decides
 
 
 def use_few_threads() -> None:

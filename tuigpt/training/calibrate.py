@@ -13,7 +13,7 @@ import torch
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration
 from tuigpt.model.gpt import GPT
-from tuigpt.text.read import Progress
+from tuigpt.text.read import ProgressCallback
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.optimizers import set_first_weights
@@ -33,7 +33,7 @@ def calibrate(
     tokenizer: Tokenizer,
     corpus: Corpus,
     device: torch.device,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Calibration:
     """Time the first steps of a training, some batches of an evaluation and a sample.
 
@@ -95,7 +95,9 @@ def calibrate(
     )
 
 
-def _sample_seconds(trainer: Trainer, config: TrainConfig, progress: Progress, what: str) -> float:
+def _sample_seconds(
+    trainer: Trainer, config: TrainConfig, progress: ProgressCallback, what: str
+) -> float:
     if not config.sample_tokens:
         return 0.0
     began = time.perf_counter()

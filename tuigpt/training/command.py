@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
 from tuigpt.runs.status import RunStatus
-from tuigpt.text.read import Progress, silent
+from tuigpt.text.read import ProgressCallback, silent
 from tuigpt.training.trainer import Event
 
 
@@ -68,7 +68,7 @@ class Reporter(Protocol):
     def unread(self) -> bool:
         """Whether nobody can read it any more: a pipe whose reader has gone."""
 
-    def preparing(self) -> AbstractContextManager[Progress]:
+    def preparing(self) -> AbstractContextManager[ProgressCallback]:
         """Show how far the reading and timing is within this block."""
 
     def begin(
@@ -95,7 +95,7 @@ class Silent:
 
     unread = False
 
-    def preparing(self) -> AbstractContextManager[Progress]:
+    def preparing(self) -> AbstractContextManager[ProgressCallback]:
         return nullcontext(silent)
 
     def begin(

@@ -14,11 +14,12 @@ from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.text.baselines import baselines
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text, reopen
-from tuigpt.text.read import Progress, Scan, Text, scan
+from tuigpt.text.read import ProgressCallback, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.wording import symbols_shown
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ def settings_and_device(
     return train_settings(given, device.type), device
 
 
-def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:
+def read(
+    sources: list[str], config: TrainConfig, cache: Path, progress: ProgressCallback
+) -> ReadText:
     """Find and read the text of a new run.
 
     Raises:
@@ -69,7 +72,11 @@ def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progres
 
 
 def read_again(
-    run_name: str, facts: dict[str, Any], sources: list[str], cache: Path, progress: Progress
+    run_name: str,
+    facts: dict[str, Any],
+    sources: list[str],
+    cache: Path,
+    progress: ProgressCallback,
 ) -> ReadText:
     """Find and read the text of a run that is resumed.
 
@@ -99,7 +106,7 @@ def read_again(
 
 
 def make_tokenizer(
-    read: ReadText, config: TrainConfig, block_size: int, progress: Progress
+    read: ReadText, config: TrainConfig, block_size: int, progress: ProgressCallback
 ) -> Tokenizer:
     """The tokenizer of a new run.
 
@@ -121,9 +128,9 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     """
     _, unknown = tokenizer.split_unknown(read.scan.symbols)
     if unknown:
-        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        shown = symbols_shown(unknown)
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that ",
+            f"{read.text.name!r} has characters that ",
             Setting("from", label),
             f" does not know: {shown}; train a new model on it, or leave them out",
         )
@@ -136,7 +143,7 @@ def make_corpus(
     block_size: int,
     device: torch.device,
     cache: Path,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Corpus:
     """Encode a text, or take its tokens from the cache.
 

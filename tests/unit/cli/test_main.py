@@ -93,7 +93,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["verse.txt", "--name=a@1"], "--name 'a@1' cannot be"),
         (["verse.txt", "--name=a\x1b[31m\nb"], "cannot be a run's name"),
         (["verse.txt", "--n-embd=1000000"], "memory"),
-        (["verse.txt", "--n-layer=1000000000"], "memory"),
+        (["verse.txt", "--n-layer=1000000000"], "--n-layer is 1000000000, but it must be at most"),
         (["verse.txt", "--no-such-flag"], "--no-such-flag"),
         (["verse.txt", "--no-\x1b[31m-flag\n"], "no flag"),
         (["--resume", "gone"], "no run 'gone'.*there are no runs yet"),

@@ -11,14 +11,13 @@ from conftest import MakeRun, checkpoint_header, write_header_only
 
 from tuigpt.errors import UserError
 from tuigpt.files import folder_in_the_making
-from tuigpt.runs import folder as folder_module
+from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import (
     checkpoint_path,
     is_run_name,
     list_checkpoints,
     open_run,
     run_folders,
-    runs_dir,
 )
 from tuigpt.runs.names import find_checkpoint, find_run, free_name, new_run_folder
 
@@ -112,7 +111,7 @@ class TestFindingRuns:
             shutil.rmtree(runs_dir(home) / "goes", ignore_errors=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [f.name for f in run_folders(home)] == ["stays"]
 
 
@@ -176,7 +175,7 @@ class TestCheckpoints:
             checkpoint_path(run.folder, 20).unlink(missing_ok=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [c.step for c in list_checkpoints(run.folder)] == [10]
 
     def test_a_run_without_the_folder_has_none(self, make_run: MakeRun) -> None:

@@ -154,7 +154,7 @@ def test_a_folder_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monke
     def read_only(*arguments: object) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(lock.os, "open", read_only)
+    monkeypatch.setattr(os, "open", read_only)
     assert refusal(folder) == f"cannot write '{folder}/trainer.lock': Read-only file system"
 
 

@@ -117,5 +117,5 @@ def test_a_checkpoints_own_text_is_searched_and_must_be_the_same(tmp_path: Path)
     path.unlink()
     with pytest.raises(UserError, match="cannot be used: no text at"):
         find_copies_of_training(about, "+four five+", 5, tmp_path)
-    with pytest.raises(UserError, match="does not tell"):
+    with pytest.raises(UserError, match="does not say"):
         find_copies_of_training({}, "+four five+", 5, tmp_path)
