@@ -72,11 +72,18 @@ def trainer(
         process.communicate()
 
 
-def until_told(folder: Path, wanted: Callable[[RunStatus], bool]) -> RunStatus:
-    """Wait until a run's status says something."""
+def until_told(
+    folder: Path, wanted: Callable[[RunStatus], bool], of: subprocess.Popen[str] | None = None
+) -> RunStatus:
+    """Wait until a run's status says something.
+
+    Args:
+        of: its trainer, where the folder need not be there yet.
+    """
     deadline = time.monotonic() + PATIENCE
     while not wanted(status := read_status(folder)):
-        assert status.alive and time.monotonic() < deadline, status
+        running = status.alive if of is None else of.poll() is None
+        assert running and time.monotonic() < deadline, status
         time.sleep(0.01)
     return status
 

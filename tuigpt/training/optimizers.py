@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +14,22 @@ from torch import nn
 from tuigpt.config import TrainConfig
 from tuigpt.model.gpt import GPT
 from tuigpt.recipes import RECIPES, OptimizerRule
+
+_COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def have_compiler_cache(cache: Path) -> None:
+    """Let PyTorch have a folder for compiled code, which its optimizers make though nothing is.
+
+    It is wherever PyTorch wants it, if it can be made there; call this before the first optimizer.
+
+    Args:
+        cache: tuigpt's own folder for what saves time.
+    """
+    try:
+        os.makedirs(os.environ.get(_COMPILER_CACHE) or tempfile.gettempdir(), exist_ok=True)
+    except OSError:  # such as in a container whose root cannot be written
+        os.environ[_COMPILER_CACHE] = str(cache / "compiler")
 
 
 def build_optimizers(model: GPT, config: TrainConfig) -> list[torch.optim.Optimizer]:

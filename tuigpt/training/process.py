@@ -18,11 +18,13 @@ import torch
 
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.estimate import needed_bytes
+from tuigpt.paths import cache_dir
 from tuigpt.runs.control import Request, Requests
 from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.signals import end_cleanly_on_signals, on_ending
 from tuigpt.training.command import Ended, Reporter, Silent, TrainCommand
+from tuigpt.training.optimizers import have_compiler_cache
 from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.resume import resume
@@ -51,6 +53,7 @@ def run(command: TrainCommand, reporter: Reporter) -> int:
         raise UserError(
             Setting("resume"), " takes the name and the size from the run: leave them out"
         )
+    have_compiler_cache(cache_dir(command.home))
     group = ProcessGroup.join()
     if not group.is_rank_0:
         reporter = Silent()

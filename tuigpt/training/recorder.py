@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
+from tuigpt.runs.folder import RESUME_FILE, RUN_FILE, checkpoint_path
 from tuigpt.runs.metrics import MetricsLog
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
@@ -284,8 +284,9 @@ class Recorder:
         return True
 
     def _is_here(self, folder: Path) -> bool:
+        """Whether this is the run folder, and nobody is about to delete it."""
         try:
-            return folder.stat().st_ino == self._folder_id
+            return folder.stat().st_ino == self._folder_id and (folder / RUN_FILE).exists()
         except OSError:
             return False
 

@@ -48,6 +48,7 @@ def new_recorder(
     folder: Path, trainer: Trainer, wait: Callable[[], bool] = lambda: False
 ) -> Recorder:
     status = status_of_this_process(max_steps=40)
+    (folder / "run.json").touch()
     return Recorder(folder, trainer, TOKENIZER, {}, status, 16, wait)
 
 
