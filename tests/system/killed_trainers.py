@@ -199,7 +199,7 @@ class Victim:
         state = read_state(self.folder / "resume.safetensors", 1 << 20)
         resumed_from = state.facts.step
         model, _, header = load_checkpoint(checkpoint_path(self.folder, newest), CPU)
-        assert header["step"] == newest
+        assert header.step == newest
         if newest == resumed_from:
             weights = state.of_kind("weights.")
             assert all(torch.equal(weights[n], p) for n, p in model.named_parameters())

@@ -7,14 +7,15 @@ from typing import TextIO
 from tuigpt.cli.flags import as_flag
 from tuigpt.cli.live_line import LiveLine
 from tuigpt.cli.progress import ProgressLine
-from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
+from tuigpt.loss import bits
 from tuigpt.runs.folder import TRAINER_LOG
+from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.shell import tuigpt_line
 from tuigpt.training.command import Ended
 from tuigpt.training.trainer import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
-from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
+from tuigpt.wording import duration, loss_text, meaning_of_loss, one_line, short_count
 
 PLAIN_LINE_EVERY = 10.0
 """Least seconds between two plain progress lines."""
@@ -29,8 +30,7 @@ class Console:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._line = LiveLine(stream, plain_every=PLAIN_LINE_EVERY)
-        self._config = GPTConfig()
-        self._symbols: int | None = None
+        self._record: RunRecord | None = None
 
     @property
     def unread(self) -> bool:
@@ -41,16 +41,11 @@ class Console:
         """Show how far the reading and timing is within this block."""
         return ProgressLine(self._stream)
 
-    def begin(
-        self, run_name: str, config: GPTConfig, symbols: int | None, status: RunStatus
-    ) -> None:
-        """Say what is being trained.
-
-        Args:
-            symbols: number of different characters of the text, where tokens are no characters.
-        """
-        self._config, self._symbols = config, symbols
-        unit = "symbols" if self._symbols is None else "tokens"
+    def begin(self, run_name: str, record: RunRecord, status: RunStatus) -> None:
+        """Say what is being trained."""
+        self._record = record
+        config = record.model
+        unit = "characters" if record.tokenizer.type == "char" else "tokens"
         self._line.print(
             f"{one_line(run_name)}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
@@ -65,8 +60,10 @@ class Console:
             case Evaluated():
                 part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
                 loss = event.val_loss_per_character
-                meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
-                if self._symbols is not None:
+                record = self._record
+                assert record is not None, "it has begun"
+                meaning = meaning_of_loss(loss, record.baselines, record.corpus.name)
+                if record.tokenizer.type != "char":
                     part = f"{event.val_loss:.4f} nats per token; {part}"
                 self._line.print(
                     f"step {event.step:,}  val {loss:.4f} nats"
@@ -115,9 +112,9 @@ class Console:
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
-        parts.append(f"train {loss_text(status.per_character(status.train_loss))}")
+        parts.append(f"train {loss_text(status.train_loss)}")
         if status.val_loss is not None:
-            parts.append(f"val {loss_text(status.per_character(status.val_loss))}")
+            parts.append(f"val {loss_text(status.val_loss)}")
         if status.tokens_per_second is not None:
             parts.append(f"{short_count(status.tokens_per_second)} tok/s")
         if status.seconds_left is not None:

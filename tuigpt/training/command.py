@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
+from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.text.read import ProgressCallback, silent
 from tuigpt.training.trainer import Event
@@ -71,14 +71,8 @@ class Reporter(Protocol):
     def preparing(self) -> AbstractContextManager[ProgressCallback]:
         """Show how far the reading and timing is within this block."""
 
-    def begin(
-        self, run_name: str, config: GPTConfig, symbols: int | None, status: RunStatus
-    ) -> None:
-        """Say what is being trained.
-
-        Args:
-            symbols: number of different characters of the text, where tokens are no characters.
-        """
+    def begin(self, run_name: str, record: RunRecord, status: RunStatus) -> None:
+        """Say what is being trained."""
 
     def show(self, event: Event, status: RunStatus) -> None:
         """Show an event of the training."""
@@ -98,9 +92,7 @@ class Silent:
     def preparing(self) -> AbstractContextManager[ProgressCallback]:
         return nullcontext(silent)
 
-    def begin(
-        self, run_name: str, config: GPTConfig, symbols: int | None, status: RunStatus
-    ) -> None:
+    def begin(self, run_name: str, record: RunRecord, status: RunStatus) -> None:
         pass
 
     def show(self, event: Event, status: RunStatus) -> None:

@@ -6,24 +6,22 @@ import platform
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import torch
 
-from tuigpt.config import GPTConfig
-from tuigpt.files import read_json, write_json
+from tuigpt.config import PRECISIONS, GPTConfig
+from tuigpt.files import UnreadableFile, read_record, write_json
 from tuigpt.model.device import faster_precision
 
 PRECISION_FILE = "precision.json"
 """In the home. Without it two equal commands could compute in different types, because the trial is
 a race that other work on the machine can decide."""
 
-_Precision = Literal["float32", "bfloat16"]
-
 
 class _Kept(msgspec.Struct):
-    choices: Annotated[dict[str, _Precision], msgspec.Meta(max_length=1000)] = {}
+    choices: Annotated[dict[str, str], msgspec.Meta(max_length=1000)] = {}
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,16 @@ def settled_precision(config: GPTConfig, device: torch.device, home: Path) -> Pr
     kind = f"torch {torch.__version__}, {_hardware(device)}, width {config.n_embd}"
     path = home / PRECISION_FILE
     try:
-        kept = msgspec.convert(read_json(path), _Kept)
-    except (OSError, ValueError):
+        kept = read_record(path, _Kept)
+    except UnreadableFile:
         kept = _Kept()
-    if kind in kept.choices:
+    if kept.choices.get(kind) in PRECISIONS[1:]:
         return Precision(kept.choices[kind])
     found = faster_precision(config, device)
     choices = {**kept.choices, kind: found}
     with suppress(OSError):  # it is then tried again
         home.mkdir(parents=True, exist_ok=True)
-        write_json(path, {"choices": choices})
+        write_json(path, _Kept(choices))
     return Precision(found, tried=kind)
 
 

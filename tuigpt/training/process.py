@@ -95,21 +95,19 @@ class _Training:
         self._paused = False
         self._waiting_for = ""
         on_ending(self._on_signal)
-        corpus = record["corpus"]
         self._recorder = Recorder(
             prepared.folder,
             self._trainer,
             prepared.tokenizer,
-            {"corpus": corpus},
+            record.corpus,
             prepared.status,
-            record["train"]["batch_size"] * record["model"]["block_size"],
+            record.train.batch_size * record.model.block_size,
             wait=self._wait_for_the_disk,
         )
         if prepared.resumed is not None:
             self._recorder.resumed(prepared.resumed)
         self._requests = Requests(prepared.folder, self._recorder.status.answered)
-        characters = self._trainer.config.tokenizer == "char"
-        self._symbols = None if characters else int(corpus["symbols"])
+        self._record = record
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._stopping = True
@@ -132,9 +130,7 @@ class _Training:
     def _run(self) -> int:
         trainer, recorder = self._trainer, self._recorder
         try:
-            self._reporter.begin(
-                recorder.folder.name, trainer.model.config, self._symbols, recorder.status
-            )
+            self._reporter.begin(recorder.folder.name, self._record, recorder.status)
             for note in self._notes:
                 self._note(note)
             if trainer.config.compile:

@@ -21,10 +21,21 @@ import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 
+from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.folder import RESUME_FILE, RUN_FILE, checkpoint_path
-from tuigpt.runs.metrics import MetricsLog
+from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.metrics import (
+    AnyLine,
+    CheckpointLine,
+    EvalLine,
+    EventLine,
+    MetricsLog,
+    SampleLine,
+    StepLine,
+)
+from tuigpt.runs.record import RUN_FILE, CorpusFacts
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.reserve import SMALL_FILES, Reserve, save_bytes
@@ -73,7 +84,7 @@ class Recorder:
         folder: Path,
         trainer: Trainer,
         tokenizer: Tokenizer,
-        facts: dict[str, Any],
+        corpus: CorpusFacts,
         status: RunStatus,
         tokens_per_step: int,
         wait: Callable[[], bool] = lambda: False,
@@ -81,19 +92,24 @@ class Recorder:
         """Begin recording.
 
         Args:
-            facts: what each checkpoint's header says beside run, step and losses.
+            corpus: what each checkpoint's header says of the text.
             status: the first status, of which pid, host and times are filled in here.
             wait: called while something cannot be written. It takes about a second, and says
                 whether the training is to stop, for which the reserved room is then used.
         """
         self.folder = folder
         self.status = replace(
-            status, pid=os.getpid(), host=socket.gethostname(), start=utc_now(), step=trainer.step
+            status,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            start=utc_now(),
+            step=trainer.step,
+            train_characters_per_token=corpus.characters_per_token,
         )
         self._trainer = trainer
         self._take_settings()
         self._tokenizer = tokenizer
-        self._facts = facts
+        self._corpus = corpus.without_paths()
         self._tokens_per_step = tokens_per_step
         self._wait = wait
         self._log = MetricsLog(folder)
@@ -130,27 +146,38 @@ class Recorder:
         match event:
             case Stepped():
                 self._append(
-                    "step", event.step, loss=event.loss, learning_rate=event.learning_rate,
-                    grad_norm=event.grad_norm, seconds=round(event.seconds, 6),
-                )  # fmt: skip
+                    StepLine(
+                        step=event.step,
+                        loss=event.loss,
+                        learning_rate=event.learning_rate,
+                        grad_norm=event.grad_norm,
+                        seconds=round(event.seconds, 6),
+                    )
+                )
                 self._recent.append((time.monotonic(), event.step, event.seconds))
-                self._say("training", step=event.step, train_loss=event.loss, **self._speed())
+                factor = self.status.train_characters_per_token or self.status.characters_per_token
+                loss = per_character(event.loss, factor)
+                self._say("training", step=event.step, train_loss=loss, **self._speed())
             case PartDone():
                 self._say(_WORKING_STATE[event.what], progress=event.done / event.total)
             case Evaluated():
                 self._append(
-                    "eval", event.step, val_loss=event.val_loss,
-                    val_loss_per_character=event.val_loss_per_character, tokens=event.tokens,
-                    whole=event.whole,
-                )  # fmt: skip
+                    EvalLine(
+                        step=event.step,
+                        val_loss=event.val_loss,
+                        val_loss_per_character=event.val_loss_per_character,
+                        tokens=event.tokens,
+                        whole=event.whole,
+                    )
+                )
                 if not event.whole:
-                    changes = {"val_loss": event.val_loss}
-                    per_character = event.val_loss_per_character
-                    if 0 < per_character < math.inf:
-                        changes["characters_per_token"] = event.val_loss / per_character
+                    changes = {"val_loss": event.val_loss_per_character}
+                    if 0 < event.val_loss_per_character < math.inf:
+                        factor = event.val_loss / event.val_loss_per_character
+                        changes["characters_per_token"] = factor
                     self._say("evaluating", **changes)
             case Sampled():
-                self._append("sample", event.step, prompt=event.prompt, text=event.text)
+                self._append(SampleLine(step=event.step, prompt=event.prompt, text=event.text))
             case Skipped():
                 self.note(f"the {event.what} at step {event.step:,} failed: {event.reason}")
             case StateDue():
@@ -207,21 +234,26 @@ class Recorder:
         trainer = self._trainer
         if trainer.step == self._checkpoint_on_disk:
             return
-        facts = self._facts | msgspec.structs.asdict(trainer.losses)
-        facts |= {"train": asdict(trainer.config), "step": trainer.step, "created": utc_now()}
+        facts = CheckpointFacts(
+            step=trainer.step,
+            corpus=self._corpus,
+            train=asdict(trainer.config),
+            created=utc_now(),
+            **msgspec.structs.asdict(trainer.losses),
+        )
 
         def write() -> None:
             path = checkpoint_path(self.folder, trainer.step)
             if not _holds_weights(path, trainer.model):
-                named = facts | {"run": self.folder.name}
+                named = msgspec.structs.replace(facts, run=self.folder.name)
                 save_checkpoint(path, trainer.model, self._tokenizer, named)
-                self._log.append("checkpoint", trainer.step, file=path.name)
+                self._log.append(CheckpointLine(step=trainer.step, file=path.name))
 
         self._persist(write, 4 * trainer.model.config.n_params)
         self._checkpoint_on_disk = trainer.step
 
-    def _append(self, kind: str, step: int, **values: Any) -> None:
-        self._persist(lambda: self._log.append(kind, step, **values))
+    def _append(self, line: AnyLine) -> None:
+        self._persist(lambda: self._log.append(line))
 
     def _persist(self, write: Callable[[], None], size: int = 0) -> None:
         """Write something that must not be missing: what hinders it is waited for.
@@ -305,7 +337,7 @@ class Recorder:
     def note(self, message: str) -> None:
         """Log an event in words and show it in the status."""
         self.status = replace(self.status, message=message)
-        self._append("event", self._trainer.step, message=message)
+        self._append(EventLine(step=self._trainer.step, message=message))
         self._write()
 
     def answered(self, number: int, answer: str = "") -> None:
@@ -340,7 +372,7 @@ class Recorder:
             FolderGone: the run folder was deleted.
         """
         self._reserve.release()
-        self._append("event", self._trainer.step, state=state, message=message)
+        self._append(EventLine(step=self._trainer.step, message=message, state=state))
         self._persist(self._log.close)
         self._closed.set()
         self._heart.join()
@@ -367,10 +399,10 @@ class Recorder:
         if state != "evaluating" and state != "sampling":
             changes["progress"] = 0.0
         best_step = self._trainer.best_step
-        best_val_loss = None if best_step is None else self._trainer.best_val_loss
-        self.status = replace(
-            self.status, state=state, best_step=best_step, best_val_loss=best_val_loss, **changes
-        )
+        self.status = replace(self.status, state=state, best_step=best_step, **changes)
+        if best_step is not None:
+            best = per_character(self._trainer.best_val_loss, self.status.characters_per_token)
+            self.status = replace(self.status, best_val_loss=best)
         if self.status.step >= self.status.max_steps:
             self.status = replace(self.status, seconds_left=None)
         if changed or time.monotonic() - self._written >= STATUS_EVERY:

@@ -21,10 +21,11 @@ from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir
 from tuigpt.runs.control import CHANGEABLE, last_request
-from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, RUN_FILE, Run, checkpoint_path
+from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, Run, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_run
 from tuigpt.runs.lock import being_trained, trainer_lock
 from tuigpt.runs.names import find_run
+from tuigpt.runs.record import RUN_FILE
 from tuigpt.runs.status import read_status
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.training.command import Reporter, TrainCommand
@@ -60,7 +61,11 @@ def resume(
     if group.is_rank_0:
         _take_over(until_end, run)
     last_state = read_status(run.folder).state
-    config, sizes = _recorded(run)
+    record = run.record
+    if record is None:
+        raise _cannot(run, f"it is damaged: {run.problem}")
+    config = record.train
+    sizes = replace(record.model, vocab_size=record.tokenizer.vocab_size)
     changes = _changes(run, command, asdict(config) | asdict(sizes))
     for_now = {name: changes.pop(name) for name in list(changes) if not CHANGEABLE[name].kept}
     config = replace(config, **for_now)
@@ -77,7 +82,7 @@ def resume(
         raise _cannot(run, f"its {RESUME_FILE} cannot be used, {error}") from None
     with reporter.preparing() as progress, group.rank_0_first():
         text = read_again(
-            run.name, run.record["corpus"], command.sources, cache_dir(command.home), progress
+            run.name, record.corpus, command.sources, cache_dir(command.home), progress
         )
         corpus = make_corpus(
             text, tokenizer, config, sizes.block_size, device, cache_dir(command.home), progress
@@ -103,7 +108,7 @@ def resume(
     if group.is_rank_0:
         _require_writable(run.folder, save_bytes(sizes, config))
     status = replace(first_status(trainer, device, group), answered=last_request(run.folder))
-    return Prepared(run.folder, trainer, tokenizer, run.record, status, state.facts, tuple(notes))
+    return Prepared(run.folder, trainer, tokenizer, record, status, state.facts, tuple(notes))
 
 
 def _take_over(until_end: ExitStack, run: Run) -> None:
@@ -120,16 +125,6 @@ def _take_over(until_end: ExitStack, run: Run) -> None:
     if locked:
         remove_from_run(run.folder)
         Reserve(run.folder, 0).release()
-
-
-def _recorded(run: Run) -> tuple[TrainConfig, GPTConfig]:
-    try:
-        sizes = GPTConfig(**run.record["model"])
-        config = TrainConfig(**run.record["train"])
-        vocab_size = run.record["tokenizer"]["vocab_size"]
-    except (KeyError, TypeError, ConfigError):
-        raise _cannot(run, f"its {RUN_FILE} is not of this tuigpt's kind") from None
-    return config, replace(sizes, vocab_size=vocab_size)
 
 
 def _changes(run: Run, command: TrainCommand, has: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,8 +169,8 @@ def _saved_model(
             model, tokenizer, header = load_checkpoint(path, device)
         except UserError as error:
             raise _cannot(run, str(error)) from None
-        if header["step"] != state.facts.step:
-            raise ValueError(f"it is of step {state.facts.step}, {path.name} of {header['step']}")
+        if header.step != state.facts.step:
+            raise ValueError(f"it is of step {state.facts.step}, {path.name} of {header.step}")
         found = asdict(replace(model.config, dropout=sizes.dropout))
         found["vocab_size"] = tokenizer.vocab_size
         where = "checkpoint"

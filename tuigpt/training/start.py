@@ -6,7 +6,7 @@ import errno
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +15,24 @@ import torch
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import needed_bytes
-from tuigpt.files import folder_in_the_making, write_json
+from tuigpt.files import folder_in_the_making
 from tuigpt.model.checkpoint import load_checkpoint, versions
 from tuigpt.model.device import describe, memory_bytes
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir
-from tuigpt.runs.folder import CHECKPOINTS, RUN_FILE, Checkpoint
+from tuigpt.runs.folder import CHECKPOINTS, Checkpoint
+from tuigpt.runs.header import Header
 from tuigpt.runs.lock import trainer_lock
-from tuigpt.runs.names import find_checkpoint, free_name, new_run_folder
+from tuigpt.runs.names import default_name, find_checkpoint, free_name, new_run_folder
+from tuigpt.runs.record import (
+    ParentFacts,
+    RunRecord,
+    TokenizerFacts,
+    find_corpus,
+    write_run_record,
+)
 from tuigpt.runs.status import RunStatus, status_of_this_process, utc_now, write_status
+from tuigpt.text.baselines import baselines
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.calibrate import calibrate
@@ -36,7 +45,6 @@ from tuigpt.training.prepare import (
     make_tokenizer,
     read,
     require_known,
-    rulers,
     settings_and_device,
 )
 from tuigpt.training.process_group import ProcessGroup
@@ -61,7 +69,7 @@ class Prepared:
     folder: Path
     trainer: Trainer
     tokenizer: Tokenizer
-    record: dict[str, Any]
+    record: RunRecord
     status: RunStatus
     resumed: TrainingFacts | None = None
     notes: tuple[str, ...] = ()
@@ -96,8 +104,9 @@ def begin(
         sources = sources or parent.sources
 
     with reporter.preparing() as progress, group.rank_0_first():
-        text = read(sources or [BUILT_IN], config, cache, progress)
-        folder = _new_folder(command, text.text.name, parent) if group.is_rank_0 else None
+        sources = sources or [BUILT_IN]
+        text = read(sources, config, cache, progress)
+        folder = _new_folder(command, sources, parent) if group.is_rank_0 else None
         if parent is None:
             tokenizer = make_tokenizer(text, config, sizes.block_size, progress)
         else:
@@ -131,24 +140,23 @@ def begin(
     model.set_dropout(sizes.dropout)
     torch.manual_seed(config.seed + group.rank)  # each process drops activations of its own
 
-    record = {
-        "format": 1,
-        "name": folder.name,
-        "created": utc_now(),
-        "preset": command.preset or (None if parent else DEFAULT_PRESET),
-        "model": asdict(sizes),
-        "train": asdict(config),
-        "tokenizer": {"type": config.tokenizer, "vocab_size": tokenizer.vocab_size},
-        "corpus": corpus_facts(text, corpus, config),
-        "baselines": rulers(text, config),
-        "versions": versions(),
-        "parent": None if parent is None else parent.facts(),
-    }
+    record = RunRecord(
+        name=folder.name,
+        created=utc_now(),
+        preset=command.preset or (None if parent else DEFAULT_PRESET),
+        model=sizes,
+        train=config,
+        tokenizer=TokenizerFacts(config.tokenizer, tokenizer.vocab_size),
+        corpus=corpus_facts(text, corpus, config),
+        baselines_by_name=dict(baselines(text.scan, config.val_fraction).items()),
+        versions=versions(),
+        parent=None if parent is None else parent.facts(),
+    )
     status = first_status(trainer, device, group)
     if group.is_rank_0:
         size = save_bytes(sizes, config)
         with _refusing_to_write(folder, size), folder_in_the_making(folder) as draft:
-            write_json(draft / RUN_FILE, record)
+            write_run_record(draft, record)
             (draft / CHECKPOINTS).mkdir()
             write_status(draft, status)
             Reserve(draft, size).hold()
@@ -156,9 +164,13 @@ def begin(
     return Prepared(folder, trainer, tokenizer, record, status, notes=tuple(notes))
 
 
-def _new_folder(command: TrainCommand, text_name: str, parent: _Parent | None) -> Path:
-    title = parent.found.run if parent else f"{text_name}-{command.preset or DEFAULT_PRESET}"
-    return new_run_folder(command.home, command.name or free_name(command.home, title))
+def _new_folder(command: TrainCommand, sources: list[str], parent: _Parent | None) -> Path:
+    name = command.name
+    if name is None and parent is not None:
+        name = free_name(command.home, parent.found.run)
+    elif name is None:
+        name = default_name(command.home, sources, command.preset or DEFAULT_PRESET)
+    return new_run_folder(command.home, name)
 
 
 @dataclass(frozen=True)
@@ -168,7 +180,7 @@ class _Parent:
     found: Checkpoint
     model: GPT
     tokenizer: Tokenizer
-    header: dict[str, Any]
+    header: Header
 
     @classmethod
     def open(cls, spec: str, home: Path, device: torch.device) -> _Parent:
@@ -177,8 +189,14 @@ class _Parent:
 
     @property
     def sources(self) -> list[str]:
-        corpus = self.header.get("corpus", {})
-        return list(corpus.get("sources") or [corpus.get("path") or BUILT_IN])
+        corpus = find_corpus(self.found.path, self.header.corpus)
+        known = corpus.sources or ([corpus.path] if corpus.path else [])
+        if not known and corpus.name != BUILT_IN:
+            raise UserError(
+                f"{self.found.label} learned from {corpus.name!r}, and does not tell where that is:"
+                " give a text"
+            )
+        return known or [BUILT_IN]
 
     def settle(self, command: TrainCommand, config: TrainConfig) -> tuple[TrainConfig, GPTConfig]:
         """The settings of the new run, of which size and tokenizer are the checkpoint's.
@@ -196,7 +214,7 @@ class _Parent:
                     f": its model has {getattr(sizes, name)}, and its weights are taken as they"
                     " are",
                 )  # fmt: skip
-        kind = self.header.get("train", {}).get("tokenizer", "char")
+        kind = str(self.header.train.get("tokenizer", "char"))
         wanted = command.train_fields.get("tokenizer", kind)
         if wanted != kind:
             raise UserError(
@@ -206,9 +224,9 @@ class _Parent:
         dropout = command.model_fields.get("dropout", 0.0)
         return replace(config, tokenizer=kind), replace(sizes, dropout=dropout)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ParentFacts:
         digest = hashlib.sha256(self.found.path.read_bytes()).hexdigest()
-        return {"run": self.found.run, "step": self.found.step, "sha256": digest}
+        return ParentFacts(self.found.run, self.found.step, digest)
 
 
 def _new_model(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:

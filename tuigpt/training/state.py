@@ -9,12 +9,10 @@ tensors that are read by position.
 from __future__ import annotations
 
 import math
-import os
-import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import torch
@@ -22,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from tuigpt.files import read_safetensors_metadata, write_atomic
+from tuigpt.files import Count, UnreadableFile, read_safetensors_metadata, write_atomic
 
 FORMAT = 2
 
@@ -30,8 +28,6 @@ _METADATA_KEY = "tuigpt-resume"
 
 WEIGHTS, OPTIMIZER, RANDOM = "weights.", "optimizer.", "random."
 """What the names of the three kinds of tensors begin with."""
-
-_Step = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 
 
 class Losses(msgspec.Struct, frozen=True):
@@ -65,17 +61,17 @@ class TrainingFacts(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     format: int = FORMAT
-    step: _Step
+    step: Count
     losses: Losses = Losses()
     best_val_loss: float | None = None
-    best_step: _Step | None = None
-    evaluated_step: _Step | None = None
-    not_better: _Step = 0
+    best_step: Count | None = None
+    evaluated_step: Count | None = None
+    not_better: Count = 0
     learning_rate: float | None = None
     dropout: float | None = None
-    max_steps: _Step | None = None
-    patience: _Step | None = None
-    provisional: tuple[_Step, ...] = ()
+    max_steps: Count | None = None
+    patience: Count | None = None
+    provisional: tuple[Count, ...] = ()
     tokenizer: dict[str, Any] | None = None
 
 
@@ -115,15 +111,14 @@ def read_state(path: Path, most_bytes: int) -> TrainingState:
         ValueError: it is none; the text says why.
     """
     try:
-        found = os.stat(path)
-        if not stat.S_ISREG(found.st_mode):
-            raise ValueError("it is not a file")
-        if found.st_size > most_bytes:
-            raise ValueError("it is larger than any of its model can be")
         text = read_safetensors_metadata(path).get(_METADATA_KEY)
+        if path.stat().st_size > most_bytes:
+            raise ValueError("it is larger than any of its model can be")
         with safe_open(path, framework="pt") as file:
             # Copies, because what safetensors gives is mapped to the file.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}
+    except UnreadableFile as error:
+        raise ValueError(error.reason) from None
     except OSError as error:
         raise ValueError(error.strerror or str(error)) from None
     except SafetensorError as error:
