@@ -159,9 +159,8 @@ class TestResume:
         killed = make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
         (killed.folder / "trainer.lock").touch()
         said = refusal(capsys, "train", "--resume", "killed")
-        assert (
-            "run 'killed' cannot be resumed: it has no readable resume" in said
-        )  # which was made by hand
+        # It was made by hand.
+        assert "run 'killed' cannot be resumed: its resume.safetensors cannot be used" in said
 
     def test_a_finished_run(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert main(["train", "verse.txt", "--name=done", *SMALL, "--max-steps=2"]) == 0
