@@ -167,7 +167,7 @@ def begin(
             write_status(draft, status)
         # Not before: some systems rename no folder with an open file. Its status tells meanwhile.
         until_end.enter_context(trainer_lock(folder))
-    notes = []
+    notes = list(text.text.notes)
     if config.minutes:
         notes.append(f"{duration(60 * config.minutes)} are {config.max_steps:,} steps here")
     if parent is not None:
