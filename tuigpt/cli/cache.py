@@ -5,6 +5,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from tuigpt.cli.parser import Command, Parser
+from tuigpt.files import UnreadableFile
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.disk_cache import Cache, Entry
 from tuigpt.text.token_file import read_about
@@ -30,7 +31,7 @@ def _what(entry: Entry) -> str:
     try:
         about = read_about(entry.path)
         return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
-    except (OSError, ValueError):
+    except UnreadableFile:
         return entry.path.name
 
 
