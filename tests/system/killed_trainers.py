@@ -196,7 +196,7 @@ class Victim:
         resumed_from = int(load_file(self.folder / "resume.safetensors")["step"])
         for step in {newest, resumed_from}:
             _, _, header = load_checkpoint(checkpoint_path(self.folder, step), CPU)
-            assert header["step"] == step
+            assert header.step == step
         assert self.step <= resumed_from <= newest, (self.step, resumed_from, newest)
         if self.saving == "kept":
             assert self.steps <= steps, self.steps - steps

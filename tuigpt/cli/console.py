@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TextIO
 
 from tuigpt.cli.live_line import LiveLine
-from tuigpt.config import GPTConfig
+from tuigpt.loss import bits
+from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.training.trainer import Evaluated, Event, Progress, Sampled, Stepped
-from tuigpt.wording import bits, duration, loss_text, meaning_of_loss, one_line, short_count
+from tuigpt.wording import duration, loss_text, meaning_of_loss, one_line, short_count
 
 PLAIN_LINE_EVERY = 10.0
 """Least seconds between two plain progress lines."""
@@ -20,17 +21,10 @@ class Console:
     A stream that fails never ends the training.
     """
 
-    def __init__(
-        self, stream: TextIO, run_name: str, config: GPTConfig, symbols: int | None = None
-    ) -> None:
-        """
-        Args:
-            symbols: number of different characters of the text, where tokens are no characters.
-        """
+    def __init__(self, stream: TextIO, run_name: str, record: RunRecord) -> None:
         self._line = LiveLine(stream, plain_every=PLAIN_LINE_EVERY)
         self._run_name = run_name
-        self._config = config
-        self._symbols = symbols
+        self._record = record
 
     @property
     def unread(self) -> bool:
@@ -39,8 +33,8 @@ class Console:
 
     def begin(self, status: RunStatus) -> None:
         """Say what is being trained."""
-        config = self._config
-        unit = "symbols" if self._symbols is None else "tokens"
+        config = self._record.model
+        unit = "characters" if self._record.tokenizer.type == "char" else "tokens"
         self._line.print(
             f"{self._run_name}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
@@ -55,8 +49,9 @@ class Console:
             case Evaluated():
                 part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
                 loss = event.val_loss_per_character
-                meaning = meaning_of_loss(loss, self._symbols or self._config.vocab_size)
-                if self._symbols is not None:
+                record = self._record
+                meaning = meaning_of_loss(loss, record.baselines, record.corpus.name)
+                if record.tokenizer.type != "char":
                     part = f"{event.val_loss:.4f} nats per token; {part}"
                 self._line.print(
                     f"step {event.step:,}  val {loss:.4f} nats"
@@ -82,9 +77,9 @@ class Console:
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]
-        parts.append(f"train {loss_text(status.per_character(status.train_loss))}")
+        parts.append(f"train {loss_text(status.train_loss)}")
         if status.val_loss is not None:
-            parts.append(f"val {loss_text(status.per_character(status.val_loss))}")
+            parts.append(f"val {loss_text(status.val_loss)}")
         if status.tokens_per_second is not None:
             parts.append(f"{short_count(status.tokens_per_second)} tok/s")
         if status.seconds_left is not None:

@@ -8,7 +8,7 @@ All stretches of the training text are hashed, by numpy, and looked up among the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuigpt.errors import UserError
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.named import reopen
 from tuigpt.text.tokenizer import Ids, code_points
 
@@ -76,19 +77,18 @@ def find_copies(text: str, at_least: int, training_text: Iterable[str]) -> list[
 
 
 def find_copies_of_training(
-    header: Mapping[str, Any], text: str, at_least: int, cache: Path
+    facts: CorpusFacts, text: str, at_least: int, cache: Path
 ) -> list[Span]:
     """`find_copies` in the text that a checkpoint was trained on.
 
     Args:
-        header: the checkpoint's.
+        facts: of that text (see `find_corpus`).
         cache: folder with the texts that were fetched.
 
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
-    facts = header.get("corpus") or {}
-    if not facts.get("sha256"):
+    if not facts.sha256:
         raise UserError("this checkpoint does not say which text it was trained on")
     digest = hashlib.sha256()
 
@@ -104,7 +104,7 @@ def find_copies_of_training(
         raise UserError(
             "the text this model was trained on cannot be used: ", *error.parts
         ) from None
-    if digest.hexdigest() != facts["sha256"]:
+    if digest.hexdigest() != facts.sha256:
         raise UserError(
             f"the text this model was trained on, {source.sources[0]!r}, has changed since then"
         )

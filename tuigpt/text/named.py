@@ -9,11 +9,12 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tuigpt.errors import UserError
 from tuigpt.files import open_regular, write_atomic
 from tuigpt.paths import asset
+from tuigpt.runs.names import text_name
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.read import ProgressCallback, Text, open_files, silent
 
 BUILT_IN = "shakespeare"
@@ -83,16 +84,13 @@ def open_text(
             paths.append(str(_fetched(remotes[source], cache, fetch, progress)))
         else:
             paths.append(source)
-    name = sources[0] if sources[0] in names else Path(os.path.expanduser(sources[0])).stem
-    if len(sources) > 1:
-        name += f"+{len(sources) - 1}"
-    text = open_files(name or "text", paths, encoding)
+    text = open_files(text_name(sources), paths, encoding)
     called = [s if s in names else t for s, t in zip(sources, text.sources, strict=True)]
     return replace(text, sources=tuple(called), notes=tuple(notes))
 
 
 def reopen(
-    facts: Mapping[str, Any],
+    facts: CorpusFacts,
     *,
     cache: Path,
     progress: ProgressCallback = silent,
@@ -108,10 +106,12 @@ def reopen(
     Raises:
         UserError: it does not say, or the text is gone.
     """
-    sources = list(moved_to) or facts.get("sources") or [facts.get("path")]
-    if not all(isinstance(source, str) for source in sources):
-        raise UserError("it does not say which text it was trained on")
-    return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
+    sources = list(moved_to) or facts.sources or [facts.path]
+    if not all(sources):
+        if facts.name not in {BUILT_IN, *REMOTES}:
+            raise UserError(f"it does not say where its text {facts.name!r} is")
+        sources = [facts.name]
+    return open_text(sources, facts.encoding, cache=cache, progress=progress)
 
 
 def _fetched(remote: Remote, cache: Path, fetch: bool, progress: ProgressCallback) -> Path:

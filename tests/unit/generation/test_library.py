@@ -15,6 +15,7 @@ from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation.decode import plain, read_prompt
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 
@@ -23,7 +24,7 @@ def make_checkpoint(path: Path, tokenizer: Tokenizer) -> Path:
     torch.manual_seed(0)
     model = GPT(GPTConfig(tokenizer.vocab_size, block_size=16, n_layer=2, n_head=2, n_embd=16))
     path.parent.mkdir(parents=True, exist_ok=True)
-    save_checkpoint(path, model, tokenizer, {"step": 3})
+    save_checkpoint(path, model, tokenizer, CheckpointFacts(step=3))
     return path
 
 

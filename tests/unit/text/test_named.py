@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tuigpt.errors import UserError
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.named import (
     BUILT_IN,
     TINY_SHAKESPEARE,
@@ -154,7 +155,7 @@ def test_an_own_file_that_a_name_hides_is_told(
 def test_a_text_that_was_moved_is_read_where_it_is(tmp_path: Path) -> None:
     path = tmp_path / "new.txt"
     path.write_bytes("naïve café".encode("cp1252"))
-    facts = {"sources": [str(tmp_path / "old.txt")], "encoding": "cp1252"}
+    facts = CorpusFacts(sources=[str(tmp_path / "old.txt")], encoding="cp1252")
     moved = reopen(facts, cache=tmp_path, moved_to=[str(path)])
     assert "".join(moved.chunks()) == "naïve café"
 
@@ -162,8 +163,9 @@ def test_a_text_that_was_moved_is_read_where_it_is(tmp_path: Path) -> None:
 def test_a_run_finds_its_text_again(tmp_path: Path) -> None:
     path = tmp_path / "old.txt"
     path.write_bytes("naïve café".encode("cp1252"))
-    facts = {"sources": [str(path)], "encoding": "cp1252", "path": str(path)}
+    facts = CorpusFacts(sources=[str(path)], encoding="cp1252", path=str(path))
     assert "".join(reopen(facts, cache=tmp_path).chunks()) == "naïve café"
-    assert reopen({"path": BUILT_IN}, cache=tmp_path).sources == (BUILT_IN,)
-    with pytest.raises(UserError, match="does not say"):
-        reopen({}, cache=tmp_path)
+    assert reopen(CorpusFacts(path=BUILT_IN), cache=tmp_path).sources == (BUILT_IN,)
+    assert reopen(CorpusFacts(name=BUILT_IN), cache=tmp_path).sources == (BUILT_IN,)
+    with pytest.raises(UserError, match="does not say where its text 'poems' is"):
+        reopen(CorpusFacts(name="poems"), cache=tmp_path)
