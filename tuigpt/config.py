@@ -68,6 +68,11 @@ class ParameterCounts:
         return self.tokens + self.positions + self.attention + self.mlp + self.norms
 
 
+GELUS = ("tanh", "exact")
+"""How GELU can be computed: the tanh approximation of GPT-2 and the workshop, or as nanoGPT does.
+The difference is far below what a reader sees, but the same weights mean another model."""
+
+
 @dataclass(frozen=True)
 class GPTConfig:
     """The sizes of a GPT, in the workshop's terms. The defaults are its medium model.
@@ -83,8 +88,10 @@ class GPTConfig:
     n_head: int = _option(6, "attention heads in each block; they divide n_embd evenly")
     n_embd: int = _option(384, "width: every hidden state is a vector of this size")
     dropout: float = _option(0.0, "share of activations dropped while training, 0 = none")
+    gelu: str = _option("tanh", "how GELU is computed: tanh, as GPT-2 does, or exact")
 
     def __post_init__(self) -> None:
+        _require(self.gelu in GELUS, "gelu", self.gelu, f"one of {', '.join(GELUS)}")
         _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
         _require(
             _finite(self.dropout) and 0 <= self.dropout < 1,

@@ -72,6 +72,7 @@ class CachedGPT:
         self._block_size = config.block_size
         self._n_head = config.n_head
         self._width = config.n_embd
+        self._gelu = _tanh_gelu if config.gelu == "tanh" else F.gelu
         self._tokens = model.lm_head.weight.detach().to(dtype)  # they read and write tokens
         self._positions = model.transformer.wpe.weight.detach().to(dtype)
         self._ln_f = _parameters(model.transformer.ln_f, dtype)
@@ -166,7 +167,7 @@ class CachedGPT:
             y = attend(F.linear(h, *block.c_attn).view(per_head), cache)
             x = x + F.linear(y.view(rows, width), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x, shape, *self._ln_f), self._tokens)
 
     def last_logits(self, ids: Tensor) -> Tensor:
@@ -203,7 +204,7 @@ class CachedGPT:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=q.size(2) > 1)
             x = x + F.linear(y.transpose(1, 2).reshape(x.shape), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x[:, -1], shape, *self._ln_f), self._tokens)
 
 
@@ -301,7 +302,7 @@ def _parameters(module: torch.nn.Module, dtype: torch.dtype) -> tuple[Tensor, Te
     return weight.detach().to(dtype), bias.detach().to(dtype)
 
 
-def _gelu(x: Tensor) -> Tensor:
+def _tanh_gelu(x: Tensor) -> Tensor:
     """GELU's tanh approximation, written with a sigmoid, as 1 + tanh(u) = 2 * sigmoid(2u).
 
     On a CPU the sigmoid takes half the tanh's time, where there is enough to do.
