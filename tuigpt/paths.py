@@ -13,7 +13,12 @@ def home_dir(override: str | os.PathLike[str] | None = None) -> Path:
         override: a folder named by the user; else `TUIGPT_HOME`, else the platform's data folder.
     """
     chosen = override or os.environ.get("TUIGPT_HOME")
-    return user_path(chosen).absolute() if chosen else user_data_path("tuigpt")
+    return user_path(chosen).absolute() if chosen else default_home()
+
+
+def default_home() -> Path:
+    """The home where the user names none."""
+    return user_data_path("tuigpt")
 
 
 def user_path(typed: str | os.PathLike[str]) -> Path:

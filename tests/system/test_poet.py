@@ -68,7 +68,7 @@ class TestCommands:
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["generate", "poet", "--prompt", "But soft", "--card", "card.txt"]) == 0
-        assert "tuigpt generate poet@5000 --prompt 'But soft'" in Path("card.txt").read_text()
+        assert "tuigpt generate poet@5000 '--prompt=But soft'" in Path("card.txt").read_text()
 
     def test_it_judges(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["score", "poet", "verse.txt"]) == 0

@@ -15,12 +15,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from tuigpt import __version__
 from tuigpt.child import SPIN_BRIEFLY
 from tuigpt.cli.flags import add_home
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.streams import OutputError, give_up_output, open_standard_streams
 from tuigpt.errors import Setting, UserError
+from tuigpt.version import __version__
 from tuigpt.wording import one_line
 
 UNWRITTEN = 1

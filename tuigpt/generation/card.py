@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import shlex
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
 from tuigpt.config import SampleConfig
+from tuigpt.paths import default_home, runs_dir
+from tuigpt.runs.folder import Checkpoint
 
 
 def tuigpt_command(
-    checkpoint: str, prompt: str, config: SampleConfig, extra: tuple[str, ...] = ()
+    checkpoint: Checkpoint,
+    home: Path,
+    prompt: str,
+    config: SampleConfig,
+    extra: Sequence[str] = (),
 ) -> str:
-    """The command line that prints a text again. Every setting is in it, also the defaults.
+    """The command line that prints a text again, to be pasted into bash.
+
+    Every setting is in it, also the defaults; but for top-p and min-p, which few have heard of.
 
     Args:
-        checkpoint: how the user names it.
+        home: where the user's runs are; it is in the command if it is not the default.
         extra: further arguments that the text depends on.
     """
-    words = ["tuigpt", "generate", checkpoint, "--prompt", prompt]
+    words = ["tuigpt", "generate"]
+    if checkpoint.built_in:
+        words.append(checkpoint.label)
+    elif checkpoint.path.is_relative_to(runs_dir(home) / checkpoint.run):
+        words.append(checkpoint.label)
+        if home != default_home():
+            words.append(f"--home={home}")
+    else:
+        words.append(str(checkpoint.path.absolute()))
+    words.append(f"--prompt={prompt}")
     for entry in fields(SampleConfig):
         value = getattr(config, entry.name)
         if entry.name not in ("top_p", "min_p") or value != entry.default:
-            words += ["--" + entry.name.replace("_", "-"), _number(value)]
-    return shlex.join([*words, *extra])
+            words += ["--" + entry.name.replace("_", "-"), repr(value)]
+    return _for_bash([*words, *extra])
 
 
 def workshop_command(
@@ -42,10 +62,10 @@ def workshop_command(
     # and it takes the k largest of vocab_size logits, so "off" is all of them.
     temperature, top_k = config.temperature or 1.0, config.top_k or vocab_size
     top_k = 1 if config.temperature == 0 else min(top_k, vocab_size)
-    words = ["python", "generate.py", checkpoint, "--prompt", prompt]
+    words = ["python", "generate.py", checkpoint, f"--prompt={prompt}"]
     words += ["--max_new_tokens", str(config.max_new_tokens)]
-    words += ["--temperature", _number(temperature), "--top_k", str(top_k)]
-    return shlex.join([*words, "--seed", str(config.seed)])
+    words += ["--temperature", repr(temperature), "--top_k", str(top_k)]
+    return _for_bash([*words, "--seed", str(config.seed)])
 
 
 def card(text: str, command: str, workshop: str | None, checkpoint: Path, sha256: str) -> str:
@@ -79,5 +99,19 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _number(value: float) -> str:
-    return repr(value)
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\udc80-\udcff]")
+
+
+def _for_bash(words: Sequence[str]) -> str:
+    """One line of bash. What a terminal would take for a key, or no text can hold, is escaped."""
+    return " ".join(
+        _ansi_c(word) if _CONTROLS.search(word) else shlex.quote(word) for word in words
+    )
+
+
+def _ansi_c(word: str) -> str:
+    word = word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    escaped = _CONTROLS.sub(
+        lambda found: "".join(f"\\x{byte:02x}" for byte in os.fsencode(found[0])), word
+    )
+    return f"$'{escaped}'"

@@ -16,12 +16,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
-from tuigpt import __version__
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.files import read_header, to_json, write_atomic
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
+from tuigpt.version import __version__
 
 FORMAT = 1
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once

@@ -7,7 +7,7 @@ import time
 import torch
 
 from tuigpt.config import GPTConfig
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 
 CLEARLY_FASTER = 1.5
 """How many times faster than float32 the products of matrices must be in bfloat16 to be used. The
@@ -43,7 +43,9 @@ def resolve_device(name: str, local_rank: int = 0) -> torch.device:
     if local_rank and chosen == "cuda":
         chosen = f"cuda:{local_rank}"
     if chosen not in present:
-        raise UserError(f"--device {chosen}: this machine has {', '.join(present)} (or auto)")
+        raise UserError(
+            Setting("device", chosen), f": this machine has {', '.join(present)} (or auto)"
+        )
     return torch.device(chosen)
 
 
@@ -99,6 +101,15 @@ def _has_bfloat16(device: torch.device) -> bool:
         except (AttributeError, RuntimeError):  # a build without that library
             return False
     return True  # MPS: the trial tells
+
+
+def use_few_threads() -> None:
+    """Prepare this process for reading one position at a time: too little work to share.
+
+    Threads that wait for each other on a machine that a trainer keeps busy cost both processes far
+    more than they give.
+    """
+    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
 
 
 def allow_tf32(device: torch.device) -> None:
