@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch import Tensor
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
@@ -109,10 +110,24 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         raise _unfit(path, str(error).partition("\n")[0]) from None
     except (TypeError, KeyError, AttributeError):
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
-    weights[TIED] = weights["transformer.wte.weight"]
-    model.load_state_dict(weights, assign=True)
+    return LoadedCheckpoint(_filled(model, weights), tokenizer, header)
+
+
+def assemble(config: GPTConfig, weights: dict[str, Tensor]) -> GPT:
+    """A model with these weights, in eval mode.
+
+    Args:
+        weights: all of the model's, as a checkpoint stores them; they are not copied.
+    """
+    with torch.device("meta"):
+        model = GPT(config)
+    return _filled(model, weights)
+
+
+def _filled(model: GPT, weights: dict[str, Tensor]) -> GPT:
+    model.load_state_dict({**weights, TIED: weights["transformer.wte.weight"]}, assign=True)
     model.transformer.wte.weight = model.lm_head.weight  # assigning gave each its own parameter
-    return LoadedCheckpoint(model.eval(), tokenizer, header)
+    return model.eval()
 
 
 def _model_for(file: Any, config: GPTConfig) -> GPT:

@@ -158,8 +158,12 @@ class _Limited(io.RawIOBase):
         return self._stream.tell()
 
     def read(self, size: int | None = -1) -> bytes:
-        if self.budget is not None:
-            if size is None or not 0 <= size <= self.budget:
-                raise zipfile.BadZipFile
-            self.budget -= size
-        return self._stream.read(-1 if size is None else size) or b""
+        if size is None:
+            size = -1
+        if self.budget is None:
+            return self._stream.read(size) or b""
+        content = self._stream.read(min(size, self.budget + 1) if size >= 0 else self.budget + 1)
+        self.budget -= len(content or b"")
+        if self.budget < 0:
+            raise zipfile.BadZipFile
+        return content or b""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import make_dataclass
 from pathlib import Path
@@ -137,12 +137,22 @@ def read_loss_log(path: Path) -> LossLog:
     return read_record(path, LossLog, _LOG_LIMIT)
 
 
-def loss_log(train: Sequence[Point], val: Sequence[Point]) -> LossLog:
-    """A `loss_log.json` of a run's curves, which the workshop's plot draws.
+def loss_log(
+    train: Mapping[int, float | None], val: Mapping[int, float | None], every: int
+) -> LossLog:
+    """The `loss_log.json` of a run's curves, by step.
 
-    The workshop pairs its entries by their order, so its val losses are those at equal intervals.
+    The workshop pairs its val losses with steps at equal intervals, so only those are written.
+
+    Args:
+        every: steps between two evaluations.
     """
-    return LossLog([s for s, _ in train], [loss for _, loss in train], [loss for _, loss in val])
+    steps = sorted(train)
+    return LossLog(
+        steps=steps,
+        train=[train[step] for step in steps],
+        val=[val[step] for step in steps if step % every == 0 and step in val],
+    )
 
 
 def to_workshop(model: GPT, tokenizer: CharTokenizer, step: int) -> bytes:
