@@ -128,20 +128,12 @@ def read_huggingface(folder: Path) -> ForeignModel:
     )
 
 
-def _read_weights(
-    folder: Path, config: GPTConfig, order: list[int] | None
-) -> dict[str, Tensor]:
+def _read_weights(folder: Path, config: GPTConfig, order: list[int] | None) -> dict[str, Tensor]:
     read = _from_safetensors if (folder / WEIGHTS).is_file() else _from_torch
     weights = read(folder, config)
     if order is not None:
-        if len(order) != config.vocab_size:
-            raise ValueError(_sizes_differ(len(order), config.vocab_size))
         weights[TOKENS] = weights[TOKENS][order].contiguous()
     return weights
-
-
-def _sizes_differ(tokens: int, vocab_size: int) -> str:
-    return f"its vocabulary has {tokens:,} tokens, its model {vocab_size:,}"
 
 
 def _from_safetensors(folder: Path, config: GPTConfig) -> dict[str, Tensor]:
@@ -216,7 +208,8 @@ def _has(pre_tokenizer: Any, kind: str) -> bool:
         return False
     parts = pre_tokenizer.get("pretokenizers")
     return pre_tokenizer.get("type") == kind or (
-        isinstance(parts, list) and any(isinstance(p, dict) and p.get("type") == kind for p in parts)
+        isinstance(parts, list)
+        and any(isinstance(p, dict) and p.get("type") == kind for p in parts)
     )
 
 

@@ -12,7 +12,7 @@ import msgspec
 from torch import Tensor
 
 from tuigpt.config import GPTConfig, train_settings
-from tuigpt.errors import Setting, UserError
+from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.files import UnreadableFile, folder_in_the_making, open_regular
 from tuigpt.loss import Baselines
 from tuigpt.model.checkpoint import assemble, save_checkpoint, versions
@@ -133,6 +133,8 @@ def open_foreign(path: Path) -> Iterator[ForeignModel]:
                 )
     except UnreadableFile as error:
         raise _refused(path, error.reason) from None
+    except ConfigError as error:
+        raise _refused(path, f"its config cannot be: {error}") from None
     except ValueError as error:
         raise _refused(path, str(error)) from None
 
@@ -184,9 +186,7 @@ def _curves(log: Path) -> tuple[list[Point], list[Point]]:
         raise _refused(log, str(error)) from None
 
 
-def _read_text(
-    source: str | None, cache: Path, progress: Progress
-) -> tuple[Text, Scan] | None:
+def _read_text(source: str | None, cache: Path, progress: Progress) -> tuple[Text, Scan] | None:
     if source is None:
         return None
     text = open_text([source], cache=cache, progress=progress)
@@ -214,7 +214,7 @@ class _Vocabulary:
         """
         size = model.config.vocab_size
         tokenizer, source = self._meta or model.tokenizer, "its vocabulary"
-        if tokenizer is None and self.text is not None:
+        if self.text is not None and (tokenizer is None or tokenizer.vocab_size != size):
             tokenizer, source = CharTokenizer("".join(sorted(self.text[1].symbols))), "the text"
         begin = f"cannot import {model.path.name!r}: "
         if size in GPT2_VOCABULARIES and (tokenizer is None or tokenizer.vocab_size != size):
@@ -255,9 +255,7 @@ class _Builder:
         notes: what is worth telling.
     """
 
-    def __init__(
-        self, vocabulary: _Vocabulary, curves: tuple[list[Point], list[Point]]
-    ) -> None:
+    def __init__(self, vocabulary: _Vocabulary, curves: tuple[list[Point], list[Point]]) -> None:
         self._vocabulary = vocabulary
         self._train, self._val = curves
         self._train_at, self._val_at = dict(self._train), dict(self._val)
@@ -314,7 +312,9 @@ class _Builder:
             corpus=self._corpus.without_paths(),
             created=utc_now(),
         )
-        save_checkpoint(checkpoint_path(draft, step), assemble(model.config, weights), tokenizer, facts)
+        save_checkpoint(
+            checkpoint_path(draft, step), assemble(model.config, weights), tokenizer, facts
+        )
 
     def finish(self, draft: Path, run: str) -> None:
         """Write what else a run folder has."""

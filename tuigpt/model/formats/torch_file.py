@@ -9,14 +9,12 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tuigpt.files import open_regular
-from tuigpt.model.formats.pickles import MOST_BYTES, Storage, StoredTensor, read_pickle
+from tuigpt.model.formats.pickles import MOST_BYTES, StoredTensor, read_pickle
 
 _MOST_DIRECTORY_BYTES = 8 << 20
 """Of a zip's directory: room for some hundred thousand tensors."""
@@ -74,9 +72,10 @@ class TorchFile:
         """
         storage = stored.storage
         kind: torch.dtype = getattr(torch, storage.kind)
-        if len(stored.shape) != len(stored.stride) or min(
-            (storage.numbers, stored.offset, *stored.shape, *stored.stride), default=0
-        ) < 0:
+        if (
+            len(stored.shape) != len(stored.stride)
+            or min((storage.numbers, stored.offset, *stored.shape, *stored.stride), default=0) < 0
+        ):
             raise ValueError("one of its tensors has a size that cannot be")
         count = math.prod(stored.shape)
         last = stored.offset + sum(
