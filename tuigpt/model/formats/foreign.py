@@ -72,7 +72,6 @@ def read_state_dict(
     for name, stored in state.items():
         if not isinstance(name, str) or not isinstance(stored, StoredTensor):
             raise ValueError(f"its weights hold something that is no tensor: {name!r:.80}")
-        tensors[name] = ForeignTensor(
-            stored.shape, stored.storage.key, partial(file.tensor, stored)
-        )
+        read = partial(file.tensor, stored)
+        tensors[name] = ForeignTensor(stored.shape, stored.storage.key, read)
     return read_weights(tensors, config, biases, input_first)

@@ -207,10 +207,8 @@ def _has(pre_tokenizer: Any, kind: str) -> bool:
     if not isinstance(pre_tokenizer, dict):
         return False
     parts = pre_tokenizer.get("pretokenizers")
-    return pre_tokenizer.get("type") == kind or (
-        isinstance(parts, list)
-        and any(isinstance(p, dict) and p.get("type") == kind for p in parts)
-    )
+    steps = [pre_tokenizer, *parts] if isinstance(parts, list) else [pre_tokenizer]
+    return any(isinstance(step, dict) and step.get("type") == kind for step in steps)
 
 
 def _bytes_and_merges(

@@ -312,9 +312,8 @@ class _Builder:
             corpus=self._corpus.without_paths(),
             created=utc_now(),
         )
-        save_checkpoint(
-            checkpoint_path(draft, step), assemble(model.config, weights), tokenizer, facts
-        )
+        ours = assemble(model.config, weights)
+        save_checkpoint(checkpoint_path(draft, step), ours, tokenizer, facts)
 
     def finish(self, draft: Path, run: str) -> None:
         """Write what else a run folder has."""
