@@ -9,7 +9,8 @@ of that may end in a traceback or by a signal, take more than five seconds or a 
 control codes, run anything, or change what it should only read. Whatever does is printed with what
 replays it, and the exit status is 1.
 
-A process that has torch forks one child for each call, so that thousands take minutes. Linux only.
+Each call is a child forked from a process that has everything imported, one with torch or one
+without, so that thousands take minutes. Linux only.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ import resource
 import select
 import shutil
 import signal
+import socket
 import stat
 import sys
 import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -91,8 +93,11 @@ OPERATIONS = {
 }
 """What is done after a mutation of each kind; some leave traces, so the order counts."""
 
-WRITERS = {"resume", "from", "app", "ask"}
-"""Operations that may write, each in its place."""
+HEAVY = {"generate", "at step", "file", "from", "resume", "generator"}
+"""Operations that need torch."""
+
+TRAININGS = {"from", "resume"}
+"""Operations that stop when they are asked to."""
 
 _CONTROL_CODE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -301,6 +306,42 @@ def operations(home: Path) -> dict[str, Callable[[], int]]:
     }  # fmt: skip
 
 
+def perform(operation: str, home: Path, limit: float, lines: Sequence[str] = ()) -> Outcome:
+    """Do one operation in a child of this process.
+
+    Args:
+        lines: what a generator is sent, each byte as one character.
+    """
+    if operation == "generator":
+        return serve(home, [line.encode("latin-1") for line in lines], home.parent)
+    stoppable = operation in TRAININGS
+    return call(operations(home)[operation], home.parent, stoppable, limit)
+
+
+class Forker:
+    """Another process that performs operations for this one: it has torch, and this one has not."""
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._stream = channel.makefile("rw", encoding="utf-8")
+
+    def perform(self, *request: object) -> Outcome:
+        self._stream.write(json.dumps(request) + "\n")
+        self._stream.flush()
+        return Outcome(**json.loads(self._stream.readline()))
+
+    @staticmethod
+    def serve(channel: socket.socket) -> None:
+        """Be that process, until the other one ends."""
+        baseline = call(lambda: 0, Path.cwd()).megabytes
+        stream = channel.makefile("rw", encoding="utf-8")
+        for line in stream:
+            operation, home, limit, lines = json.loads(line)
+            outcome = perform(operation, Path(home), limit, lines)
+            outcome.megabytes -= baseline
+            stream.write(json.dumps(asdict(outcome)) + "\n")
+            stream.flush()
+
+
 # --- what must hold ---
 
 
@@ -377,10 +418,11 @@ class Workplace:
         base: what holds the home, the texts, and the folder that links lead to.
     """
 
-    def __init__(self, templates: Path, base: Path, baseline: float) -> None:
+    def __init__(self, templates: Path, base: Path, forker: Forker) -> None:
         self.templates = templates
         self.base = base
-        self.baseline = baseline
+        self._forker = forker
+        self._baseline = call(lambda: 0, templates).megabytes
 
     def prepare(self, large: bool) -> Path:
         """A fresh home; gives its folder."""
@@ -407,10 +449,9 @@ class Workplace:
             chance.randrange(APP_EVERY) == 0
         ):
             chosen.insert(1, "app")
-        known = operations(home)
         before, before_outside = tree(home), tree(self.base / "outside")
         for operation in chosen:
-            outcome = self._call(operation, known[operation])
+            outcome = self._call(operation, home)
             trial.calls += 1
             if keep:
                 print(f"--- {operation}: status {outcome.status}, {outcome.seconds:.2f} s")
@@ -435,13 +476,18 @@ class Workplace:
                 trial.failures.append((operation, reason, outcome.out + outcome.err))
         return trial
 
-    def _call(self, operation: str, work: Callable[[], int], limit: float = SECONDS) -> Outcome:
-        stoppable = operation in ("resume", "from")
-        outcome = call(work, self.base, stoppable, limit)
-        if outcome.hung and limit == SECONDS and os.getloadavg()[0] > os.cpu_count():  # type: ignore[operator]
+    def _call(self, operation: str, home: Path, lines: Sequence[str] = ()) -> Outcome:
+        outcome = self._perform(operation, home, SECONDS, lines)
+        if outcome.hung and os.getloadavg()[0] > (os.cpu_count() or 1):
             # Perhaps it only waited for a processor.
-            outcome = self._call(operation, work, 3 * SECONDS)
-        outcome.megabytes -= self.baseline
+            outcome = self._perform(operation, home, 3 * SECONDS, lines)
+        return outcome
+
+    def _perform(self, operation: str, home: Path, limit: float, lines: Sequence[str]) -> Outcome:
+        if operation in HEAVY:
+            return self._forker.perform(operation, str(home), limit, lines)
+        outcome = perform(operation, home, limit)
+        outcome.megabytes -= self._baseline
         return outcome
 
     def _file(self, home: Path, kind: str, chance: random.Random) -> Path:
@@ -493,8 +539,7 @@ class Workplace:
             trial.done += f"{done}; "
         lines.append(command_line(77, checkpoint))
         trial.calls = 1
-        outcome = serve(home, lines, self.base)
-        outcome.megabytes -= self.baseline
+        outcome = self._call("generator", home, [line.decode("latin-1") for line in lines])
         for reason in wrong_with("generator", outcome):
             trial.failures.append(("generator", reason, outcome.out + outcome.err))
 
@@ -618,28 +663,74 @@ def _last_loss(run: Path) -> float:
 
 
 def warm_up(folder: Path) -> None:
-    """Import and load what the calls need, so that no child has to."""
+    """Import and load what calls without torch need, so that no child has to."""
     import textual.pilot  # noqa: F401
-    import torch
 
-    import tuigpt.generation.server
     import tuigpt.tui.app  # noqa: F401
 
-    torch.set_num_threads(1)
     text = folder / "warm.txt"
     text.write_text(VERSE * 40, "utf-8")
-    home = folder / "warm"
     with redirect_stdout(io.StringIO()):
-        shell(home, "train", str(text), "--name=warm", *SHAPE)
-        for command in (
-            ["generate", "warm", *GENERATE],
-            ["list"],
-            ["cache"],
-            ["inspect", str(text)],
-        ):
-            shell(home, *command)
+        shell(folder / "warm", "inspect", str(text))
+        shell(folder / "warm", "list")
+        shell(folder / "warm", "cache")
     gc.collect()
     gc.freeze()  # so that a child's collections do not copy every page that we share
+
+
+def warm_up_torch(folder: Path) -> None:
+    """Import and load what calls with torch need as well."""
+    import torch
+
+    import tuigpt.generation.server  # noqa: F401
+
+    torch.set_num_threads(1)
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        text = str(folder / "warm.txt")
+        shell(folder / "warm", "train", text, "--name=warm", *SHAPE)
+        shell(folder / "warm", "generate", "warm", *GENERATE)
+    gc.collect()
+    gc.freeze()
+
+
+def start_forkers(count: int, folder: Path, with_large: bool) -> list[Forker]:
+    """Make the templates, and processes that have torch."""
+    pairs = [socket.socketpair() for _ in range(count)]
+    ready, told = socket.socketpair()
+    if os.fork() == 0:
+        with exits():
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+            warm_up_torch(folder)
+            make_templates(folder / "templates", with_large)
+            for ours, theirs in pairs:
+                ours.close()
+                if os.fork() == 0:
+                    with exits():
+                        Forker.serve(theirs)
+                theirs.close()
+            told.send(b"ready")
+            for _ in pairs:
+                os.wait()
+    for _, theirs in pairs:
+        theirs.close()
+    told.close()
+    if not ready.recv(16):
+        raise SystemExit("the runs that are to be damaged could not be trained")
+    return [Forker(ours) for ours, _ in pairs]
+
+
+@contextmanager
+def exits() -> Iterator[None]:
+    """End a forked process with the block, and with nothing of what its parent had in mind."""
+    status = 1
+    try:
+        yield
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
 
 
 def kinds_of(count: int, only: str | None) -> list[tuple[str, int]]:
@@ -685,6 +776,15 @@ def table(results: list[Path]) -> int:
     return failed.total()
 
 
+def replay(kind: str, number: int, seed: int, workplace: Workplace) -> int:
+    """Try one mutation, and print all that is told."""
+    trial = workplace.run(kind, seed, number, keep=True)
+    print(trial.done)
+    for operation, reason, told in trial.failures:
+        print(f"FAILED {operation}: {reason}\n{told}")
+    return int(bool(trial.failures))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutations")
@@ -699,34 +799,27 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutate-", dir=memory) as folder:
         base = Path(folder)
         os.environ["HOME"] = folder
-        warm_up(base)
         if options.replay:
             kind, seed, number = options.replay.split(":")
-            trials = [(kind, int(number))]
-            options.seed = int(seed)
+            trials, options.seed, options.workers = [(kind, int(number))], int(seed), 1
         else:
             trials = kinds_of(options.count, options.kind)
-        make_templates(base / "templates", any(kind == "cache" for kind, _ in trials))
-        baseline = call(lambda: 0, base).megabytes
+        warm_up(base)
+        large = any(kind == "cache" for kind, _ in trials)
+        workplaces = [
+            Workplace(base / "templates", base / f"worker-{index}", forker)
+            for index, forker in enumerate(start_forkers(options.workers, base, large))
+        ]
         if options.replay:
-            workplace = Workplace(base / "templates", base / "replayed", baseline)
-            trial = workplace.run(*trials[0][:1], options.seed, trials[0][1], keep=True)
-            print(trial.done)
-            for operation, reason, told in trial.failures:
-                print(f"FAILED {operation}: {reason}\n{told}")
-            return int(bool(trial.failures))
+            return replay(*trials[0], options.seed, workplaces[0])
         results, workers = [], []
-        for index in range(max(1, options.workers)):
+        for index, workplace in enumerate(workplaces):
             results.append(base / f"results-{index}")
             pid = os.fork()
             if pid == 0:
-                try:
-                    workplace = Workplace(base / "templates", base / f"worker-{index}", baseline)
-                    work_off(trials[index :: options.workers], options.seed, workplace, results[-1])
-                    os._exit(0)
-                except BaseException:
-                    traceback.print_exc()
-                    os._exit(1)
+                with exits():
+                    share = trials[index :: options.workers]
+                    work_off(share, options.seed, workplace, results[-1])
             workers.append(pid)
         broken = [os.waitpid(pid, 0)[1] for pid in workers]
         failed = table(results)

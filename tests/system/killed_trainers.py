@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,7 @@ class Victim:
         resumed_from = int(load_file(self.folder / "resume.safetensors")["step"])
         for step in {newest, resumed_from}:
             _, _, header = load_checkpoint(checkpoint_path(self.folder, step), CPU)
-            assert header["step"] == step
+            assert header.step == step
         assert self.step <= resumed_from <= newest, (self.step, resumed_from, newest)
         if self.saving == "kept":
             assert self.steps <= steps, self.steps - steps
@@ -277,8 +278,7 @@ def kill_all(home: Path, text: str, kills: int, seed: int) -> int:
     """Kill a run of each kind, side by side; print for each what the kills met."""
     ended = [0]
     for child in [
-        fork(lambda saving=saving: kill(home, text, saving, kills // len(SAVING), seed))
-        for saving in SAVING
+        fork(partial(kill, home, text, saving, kills // len(SAVING), seed)) for saving in SAVING
     ]:
         with open(child.output, encoding="utf-8") as output:
             print(output.read(), end="")

@@ -19,6 +19,8 @@ from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.generation.decode import TextGenerator, plain, read_prompt
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 VERSE = "a bed\nfade a bad decade\n" * 3
@@ -35,14 +37,14 @@ def checkpoint(tmp_path: Path) -> Path:
     model = GPT(GPTConfig(len(VOCAB), block_size=16, n_layer=2, n_head=2, n_embd=16))
     verse = tmp_path / "verse.txt"
     verse.write_text(VERSE)
-    corpus = {
-        "name": "verse",
-        "path": str(verse),
-        "sha256": hashlib.sha256(VERSE.encode()).hexdigest(),
-    }
+    corpus = CorpusFacts(
+        name="verse",
+        path=str(verse),
+        sha256=hashlib.sha256(VERSE.encode()).hexdigest(),
+    )
     path = tmp_path / "m.safetensors"
     tokenizer = CharTokenizer(in_order(VOCAB))
-    save_checkpoint(path, model, tokenizer, {"step": 3, "corpus": corpus})
+    save_checkpoint(path, model, tokenizer, CheckpointFacts(step=3, corpus=corpus))
     return path
 
 
@@ -149,7 +151,7 @@ def test_ten_tokens_are_shown_with_a_remainder(
     torch.manual_seed(1)
     tokenizer = CharTokenizer.from_text("abcdefghijklmnopqrstuvwxyz")
     model = GPT(GPTConfig(26, block_size=16, n_layer=1, n_head=1, n_embd=8))
-    save_checkpoint(tmp_path / "z.safetensors", model, tokenizer, {"step": 1})
+    save_checkpoint(tmp_path / "z.safetensors", model, tokenizer, CheckpointFacts(step=1))
     more = ["--temperature", "100", "--top-k", "0"]
     picked = set()
     for seed in range(8):
@@ -212,7 +214,7 @@ def test_a_text_that_is_too_long_to_be_judged(
         (["--samples", "0"], "--samples is '0'"),
         (["--samples", "101"], "--samples is 101"),
         (["--window", "round"], "--window is 'round'"),
-        (["--written", "xyz"], "does not know: 'xyz'"),
+        (["--written", "xyz"], "does not know: 'x', 'y', 'z'"),
         (["--written", "a", "--verify"], "nothing to verify"),
         (["--window", "rolling", "--card", "c"], "nothing to verify"),
         (["--samples", "2", "--card", "c"], "--card is for one text"),
@@ -232,7 +234,7 @@ def test_broken_weights_are_named(checkpoint: Path, capsys: pytest.CaptureFixtur
     model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
     with torch.no_grad():
         model.transformer.h[1].attn.c_proj.weight[3, 3] = torch.inf
-    save_checkpoint(Path("broken.safetensors"), model, tokenizer, {"step": 1})
+    save_checkpoint(Path("broken.safetensors"), model, tokenizer, CheckpointFacts(step=1))
     for command in (["generate"], ["next"], ["score"]):
         more = ["verse.txt"] if command == ["score"] else ["--temperature", "0"]
         assert main([*command, "broken.safetensors", *more]) == 2
@@ -310,7 +312,7 @@ def test_a_broken_newest_checkpoint_is_passed_over_aloud(
     model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
     for step in (100, 200):
         path = run / "checkpoints" / f"step-{step:06d}.safetensors"
-        save_checkpoint(path, model, tokenizer, {"run": "verse", "step": step})
+        save_checkpoint(path, model, tokenizer, CheckpointFacts(run="verse", step=step))
     path.write_bytes(path.read_bytes()[:-50])
     assert main(["generate", "verse", "--prompt", "ab"]) == 0
     notes = capsys.readouterr().err

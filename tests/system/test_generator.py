@@ -36,6 +36,8 @@ from tuigpt.generation.protocol import (
 )
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 pytestmark = [
@@ -47,11 +49,11 @@ ENDLESS = SampleConfig(max_new_tokens=10**7, temperature=1.0)
 VERSE = "abcabd\nfade a bed\n" * 4
 
 
-def make_checkpoint(path: Path, seed: int = 0, corpus: dict[str, Any] | None = None) -> Path:
+def make_checkpoint(path: Path, seed: int = 0, corpus: CorpusFacts | None = None) -> Path:
     torch.manual_seed(seed)
     tokenizer = CharTokenizer("\n abcdef")
     model = GPT(GPTConfig(8, block_size=16, n_layer=2, n_head=2, n_embd=16))
-    save_checkpoint(path, model, tokenizer, {"step": 3, "corpus": corpus or {}})
+    save_checkpoint(path, model, tokenizer, CheckpointFacts(step=3, corpus=corpus or CorpusFacts()))
     return path
 
 
@@ -60,7 +62,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
     (folder / "verse.txt").write_text(VERSE)
     sha256 = hashlib.sha256(VERSE.encode()).hexdigest()
-    corpus = {"name": "verse", "path": str(folder / "verse.txt"), "sha256": sha256}
+    corpus = CorpusFacts(name="verse", path=str(folder / "verse.txt"), sha256=sha256)
     return make_checkpoint(folder / "m.safetensors", corpus=corpus)
 
 
@@ -207,7 +209,7 @@ async def test_broken_checkpoints_are_told_in_words(
     model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
     with torch.no_grad():
         model.transformer.h[0].ln_1.bias[2] = torch.nan
-    save_checkpoint(tmp_path / "nan.safetensors", model, tokenizer, {"step": 1})
+    save_checkpoint(tmp_path / "nan.safetensors", model, tokenizer, CheckpointFacts(step=1))
     (tmp_path / "cut.safetensors").write_bytes(checkpoint.read_bytes()[:-9])
     for name, words in {
         "nan": "broken at transformer.h.0.ln_1.bias",
@@ -241,7 +243,7 @@ async def test_it_tells_the_next_token_scores_and_finds_copies(
 
 
 async def test_a_lost_corpus_is_told(client: GeneratorClient, tmp_path: Path) -> None:
-    facts = {"name": "x", "path": str(tmp_path / "gone.txt"), "sha256": "00"}
+    facts = CorpusFacts(name="x", path=str(tmp_path / "gone.txt"), sha256="00")
     path = make_checkpoint(tmp_path / "m.safetensors", corpus=facts)
     with pytest.raises(UserError, match="cannot be used"):
         await client.copies(path, "abc")
@@ -317,7 +319,7 @@ async def test_the_process_steps_back_and_survives_any_line(
         process.stdin.write(b'{"type": "Sing", "id": 7}\n')
         process.stdin.write(encode(Score(8, os.fsencode(checkpoint), "abc")))
         process.stdin.flush()
-        reports = []
+        reports: list[Report] = []
         while not reports or not isinstance(reports[-1], Scored):
             reports.append(decode_report(process.stdout.readline()))
         refused = [r for r in reports if isinstance(r, Failed)]

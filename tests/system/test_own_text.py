@@ -87,7 +87,7 @@ def test_no_validation_part_works_to_the_end(tuigpt: Tuigpt, home: Path, tmp_pat
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"short text", "try --val-fraction 0 --block-size 9"),
+        (b"short text", "try --val-fraction 0 with --block-size 9"),
         (b"x\xff\n" * 50, "offset 1, line 1"),
     ],
     ids=["empty", "short", "bytes"],

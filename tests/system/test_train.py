@@ -22,6 +22,7 @@ from system.terminal import PATIENCE, Terminal
 from tuigpt.files import from_json, read_json, write_json
 from tuigpt.runs.control import request
 from tuigpt.runs.folder import open_run
+from tuigpt.runs.record import read_run_record
 from tuigpt.runs.status import RunStatus, read_status
 
 OpenTerminal = Callable[..., Terminal]
@@ -114,11 +115,10 @@ class TestIntoAPipe:
         }  # fmt: skip
         run = open_run(folder)
         assert run.status.state == "finished" and run.status.step == 12
-        assert run.record["corpus"]["name"] == "verse"
-        assert run.record["corpus"]["characters"] == 5360
-        assert run.record["train"]["max_steps"] == 12
-        assert run.record["model"]["n_embd"] == 16
-        assert {"tuigpt", "torch", "python"} <= set(run.record["versions"])
+        assert run.record is not None and run.problem == ""
+        assert run.record.corpus.name == "verse" and run.record.corpus.characters == 5360
+        assert run.record.train.max_steps == 12 and run.record.model.n_embd == 16
+        assert {"tuigpt", "torch", "python"} <= set(run.record.versions)
 
         records = lines_of(folder / "metrics.jsonl")
         assert {r["kind"] for r in records} == {"step", "eval", "sample", "checkpoint", "event"}
@@ -484,7 +484,7 @@ def test_a_file_name_that_is_no_utf_8(tuigpt: Tuigpt, tmp_path: Path, home: Path
     (tmp_path / name).write_text(VERSE * 40, "utf-8")
     trained = tuigpt("train", name, "--name=run", *TINY, "--max-steps=2")
     assert trained.returncode == 0, trained.stderr
-    assert open_run(home / "runs/run").record["corpus"]["path"] == str(tmp_path / name)
+    assert read_run_record(home / "runs/run").corpus.path == str(tmp_path / name)
     assert tuigpt("generate", "run@2", "--max-new-tokens=2").returncode == 0
 
 

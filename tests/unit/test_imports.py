@@ -64,6 +64,8 @@ def running(arguments: Sequence[str], home: Path) -> str:
         ["--help"],
         ["list"],
         ["train", "--help"],
+        ["generate", "--help"],
+        ["score", "--help"],
         ["ask", "x", "pause"],
         ["stop", "x"],
     ],
@@ -75,13 +77,13 @@ def test_nothing_heavy_is_loaded_for(arguments: list[str], tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     "arguments",
-    [["inspect"], ["inspect", "--json", "--tokenizer=bpe:300"], ["cache"]],
+    [["inspect"], ["inspect", "--json", "--tokenizer=bpe:300"], ["cache"], ["recite", "poet"]],
     ids=" ".join,
 )
 def test_no_torch_is_loaded_for(arguments: list[str], tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("to be or not to be\n" * 300, "utf-8")
-    texts = [str(path)] if "inspect" in arguments else []
+    texts = [str(path)] if arguments[0] in ("inspect", "recite") else []
     assert loaded_by(running([*arguments, *texts], tmp_path / "home"), ["torch"]) == ""
 
 

@@ -14,7 +14,9 @@ def run(options: Namespace) -> int:
     Raises:
         UserError: there is no terminal, or the home cannot be used.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    # Textual draws on standard error.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
         raise UserError(
             "the app needs a terminal; without one use `tuigpt train`, `tuigpt generate`"
             " and `tuigpt list` (see tuigpt --help)"

@@ -16,10 +16,11 @@ from tuigpt.cli.model import note, note_on_prompt, open_model
 from tuigpt.cli.parser import Command, Parser
 from tuigpt.config import SampleConfig
 from tuigpt.errors import Setting, UserError
-from tuigpt.files import write_atomic
+from tuigpt.files import write_output
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.wording import one_line, visible
+from tuigpt.runs.record import find_corpus
+from tuigpt.wording import one_line, symbols_shown, visible
 
 if TYPE_CHECKING:
     from tuigpt.generation.decode import Prompt, TextGenerator
@@ -96,7 +97,9 @@ def generate(
     texts = _write(generator, prompt, forced_ids, tokenizer, options)
     if options.recited:
         for ids in texts:
-            _report_copies(loaded, tokenizer.decode(ids), options.recited, cache_dir(home))
+            _report_copies(
+                checkpoint.path, loaded, tokenizer.decode(ids), options.recited, cache_dir(home)
+            )
     if options.verify or options.card:
         for number, ids in enumerate(texts):
             alone = replace(config, seed=_seed(config, number))
@@ -127,7 +130,7 @@ def _forced_ids(written: str, tokenizer: Tokenizer) -> list[int]:
     kept, dropped = tokenizer.split_unknown(written)
     if dropped:
         raise UserError(
-            Setting("written"), f" holds what the model does not know: {one_line(dropped)!r}"
+            Setting("written"), f" holds what the model does not know: {symbols_shown(dropped)}"
         )
     return [int(token) for token in tokenizer.encode(kept)]
 
@@ -181,10 +184,12 @@ def _put_logprobs(
         _put(json.dumps(place | msgspec.to_builtins(found)) + "\n")
 
 
-def _report_copies(loaded: LoadedCheckpoint, text: str, at_least: int, cache: Path) -> None:
+def _report_copies(
+    path: Path, loaded: LoadedCheckpoint, text: str, at_least: int, cache: Path
+) -> None:
     from tuigpt.generation.copies import copies
 
-    found = copies(loaded.header, text, at_least, cache)
+    found = copies(find_corpus(path, loaded.header.corpus), text, at_least, cache)
     note(
         f"{found.share:.0%} stands in {one_line(found.corpus)!r}, in copies of {at_least} and more"
         " characters"
@@ -223,7 +228,7 @@ def _write_card(
     try:
         sha256 = file_sha256(checkpoint.path)
         content = card(text, command, theirs, checkpoint.path, sha256)
-        write_atomic(path, content.encode("utf-8", "backslashreplace"))
+        write_output(path, content.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise UserError(f"cannot write {str(path)!r}: {error.strerror or error}") from None
     note(f"wrote {str(path)!r}")

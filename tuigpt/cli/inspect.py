@@ -17,7 +17,7 @@ from tuigpt.paths import cache_dir, home_dir
 from tuigpt.reports import Offer, TextLine, TextProblem, TextProgress, TextReport, to_line
 
 if TYPE_CHECKING:
-    from tuigpt.text.read import Progress
+    from tuigpt.text.read import ProgressCallback
     from tuigpt.text.report import Understood
 
 REPORT_EVERY = 0.2
@@ -68,7 +68,7 @@ def _understand(
     config: TrainConfig,
     model: GPTConfig,
     fetch: bool,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Understood:
     from tuigpt.text.named import BUILT_IN, open_text
     from tuigpt.text.read import scan

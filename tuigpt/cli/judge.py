@@ -21,10 +21,12 @@ from tuigpt.cli.model import choose_checkpoint, note, note_on_prompt, open_model
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
-from tuigpt.files import read_header
 from tuigpt.generation.protocol import Candidate, Copies
+from tuigpt.loss import Baselines
 from tuigpt.paths import cache_dir, home_dir
-from tuigpt.wording import meaning_of_loss, one_line, visible
+from tuigpt.runs.header import read_header
+from tuigpt.runs.record import find_corpus
+from tuigpt.wording import meaning_of_loss, one_line, symbols_shown, visible
 
 TOP = 10
 """Tokens that `next` shows; the others stand in one line."""
@@ -45,19 +47,19 @@ def score_text(home: Path, spec: str, file: str, device: str, as_json: bool) -> 
 
     found = score(loaded, text)
     if found.dropped:
-        unknown = one_line(found.dropped)
-        note(f"the model does not know {unknown!r}: {found.left_out:,} characters left out")
+        unknown = symbols_shown(found.dropped)
+        note(f"the model does not know {unknown}: {found.left_out:,} characters left out")
     if found.nats_per_character is None or found.bits_per_character is None:
         raise UserError(f"{file!r} has fewer than two tokens that the model knows")
     if as_json:
         print(msgspec.json.encode(found).decode())
         return 0
     tokenizer = loaded.tokenizer
-    symbols = (loaded.header.get("corpus") or {}).get("symbols") or tokenizer.vocab_size
+    baselines = Baselines.of_symbols(loaded.header.corpus.symbols or tokenizer.vocab_size)
     print(
         f"{found.nats_per_character:.4f} nats = {found.bits_per_character:.4f} bits per character,"
         f" perplexity {found.perplexity:.2f}, over {found.characters:,} characters:"
-        f" {meaning_of_loss(found.nats_per_character, symbols)}"
+        f" {meaning_of_loss(found.nats_per_character, baselines)}"
     )
     ids = tokenizer.encode(found.text)
     for surprise, place in heapq.nlargest(3, zip(found.surprises, range(len(ids)), strict=False)):
@@ -123,12 +125,9 @@ def recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -> in
     from tuigpt.generation.copies import copies
 
     checkpoint = choose_checkpoint(home, spec)
-    try:
-        header = read_header(checkpoint.path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot open {str(checkpoint.path)!r}: {error}") from None
+    corpus = find_corpus(checkpoint.path, read_header(checkpoint.path).corpus)
     text = read_text(file)
-    found = copies(header, text, at_least, cache_dir(home))
+    found = copies(corpus, text, at_least, cache_dir(home))
     if as_json:
         print(msgspec.json.encode(found).decode())
         return 0

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from tuigpt.child import SPIN_BRIEFLY
 from tuigpt.cli.flags import add_home
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
-from tuigpt.cli.streams import OutputError, give_up_output, open_standard_streams
+from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
 from tuigpt.errors import Setting, UserError
 from tuigpt.version import __version__
 from tuigpt.wording import one_line
@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here, where a reader that has gone is no error
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except InputError as error:
+        print(f"tuigpt: cannot read standard input: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     except OutputError as error:
         give_up_output()
         if error.errno == errno.EPIPE:  # `| head` has seen enough

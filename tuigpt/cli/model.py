@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tuigpt.errors import UserError
 from tuigpt.runs.folder import Checkpoint, open_run
 from tuigpt.runs.names import find_checkpoint
-from tuigpt.wording import file_size, one_line
+from tuigpt.wording import file_size, symbols_shown, with_line_feeds
 
 if TYPE_CHECKING:
     from tuigpt.generation.decode import Prompt
@@ -29,7 +29,7 @@ def note(message: str) -> None:
 def note_on_prompt(prompt: Prompt, typed: str) -> None:
     """Tell where the prompt is not what the user typed."""
     if prompt.dropped:
-        note(f"the model does not know {one_line(prompt.dropped)!r}: left out of the prompt")
+        note(f"the model does not know {symbols_shown(prompt.dropped)}: left out of the prompt")
     if len(prompt.dropped) == len(set(typed)):
         note(f"no prompt to continue: started with {prompt.text!r}")
 
@@ -92,7 +92,7 @@ def read_text(file: str) -> str:
     content = sys.stdin.buffer.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
         raise _too_long("standard input")
-    return content.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return with_line_feeds(content.decode("utf-8", "replace"))
 
 
 def _too_long(name: str) -> UserError:

@@ -1,6 +1,7 @@
 """`tuigpt list`, `tuigpt ask` and `tuigpt stop`: the runs, and what is asked of their trainers."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tuigpt.cli.parser import Command, Parser, filled
@@ -35,10 +36,8 @@ def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
     if not folders:
         print("No runs yet: `tuigpt train` starts one.")
     for folder in folders:
-        try:
+        with suppress(UserError):  # deleted meanwhile
             _print(open_run(folder))
-        except UserError as error:
-            print(f"{one_line(folder.name)}  {one_line(str(error))}")
     poet = listed_poet(home)
     if poet is not None:
         _print(poet)
@@ -49,9 +48,11 @@ def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
 
 def _print(run: Run) -> None:
     status = run.status
-    message = f"  {one_line(status.message)}" if status.message else ""
-    state = f"{one_line(status.state)}  step {status.step:,}/{status.max_steps:,}{message}"
-    print(f"{one_line(run.name)}  {'built in' if run.built_in else state}")
+    message = f"  {status.message}" if status.message else ""
+    state = f"{status.state}  step {status.step:,}/{status.max_steps:,}{message}"
+    if run.problem:
+        state = f"damaged: {run.problem}"
+    print(f"{run.name}  {'built in' if run.built_in else state}")
     for checkpoint in run.checkpoints:
         star = "★" if run.best is checkpoint else " "
         if checkpoint.problem:

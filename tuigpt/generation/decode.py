@@ -31,6 +31,7 @@ from tuigpt.generation.protocol import MAX_SAMPLES, Window
 from tuigpt.generation.samplers import draw_noise, next_token_probs, pick, pick_surely
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
+from tuigpt.wording import with_line_feeds
 
 WINDOWS: tuple[Window, ...] = get_args(Window)
 
@@ -52,7 +53,7 @@ class Prompt:
 
 def read_prompt(prompt: str, tokenizer: Tokenizer) -> Prompt:
     """Prepare what a user typed. One that is empty becomes a newline, or the first symbol."""
-    unified = prompt.replace("\r\n", "\n").replace("\r", "\n")
+    unified = with_line_feeds(prompt)
     kept, dropped = tokenizer.split_unknown(unified)
     kept = kept or tokenizer.opening
     return Prompt(kept, dropped, torch.from_numpy(tokenizer.encode(kept)))

@@ -17,7 +17,7 @@ from tuigpt.model.gpt import GPT
 from tuigpt.paths import home_dir
 from tuigpt.runs.names import find_checkpoint
 from tuigpt.text.tokenizer import Tokenizer
-from tuigpt.wording import one_line
+from tuigpt.wording import symbols_shown
 
 
 class LoadedModel:
@@ -54,8 +54,8 @@ class LoadedModel:
         """
         read = read_prompt(prompt, self.tokenizer)
         if read.dropped:
-            unknown = one_line(read.dropped)
-            warnings.warn(f"left out, not known to the model: {unknown!r}", stacklevel=2)
+            unknown = symbols_shown(read.dropped)
+            warnings.warn(f"left out, not known to the model: {unknown}", stacklevel=2)
         config = replace(self.config, **settings)  # type: ignore[arg-type]
         return self._pieces(TextGenerator(self.model, read.ids, config))
 

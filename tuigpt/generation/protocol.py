@@ -48,7 +48,7 @@ tokens; "rolling" keeps the newest half and fills up again, which is flat in cos
 CommandId = Annotated[int, Meta(ge=0, lt=2**53)]
 TokenId = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
-Path = Annotated[bytes, Meta(max_length=65_536)]
+PathBytes = Annotated[bytes, Meta(max_length=65_536)]
 """A file's path as the system knows it: a name need not be text."""
 
 
@@ -148,7 +148,7 @@ class Generate(_Message, frozen=True):
     """
 
     id: CommandId
-    checkpoint: Path
+    checkpoint: PathBytes
     prompt: str
     config: SampleConfig
     samples: Count = 1
@@ -182,7 +182,7 @@ class NextToken(_Message, frozen=True):
     """
 
     id: CommandId
-    checkpoint: Path
+    checkpoint: PathBytes
     prompt: str
     config: SampleConfig
     forced_ids: list[TokenId] = []
@@ -193,7 +193,7 @@ class Score(_Message, frozen=True):
     """Command: tell how surprising a text is to the model."""
 
     id: CommandId
-    checkpoint: Path
+    checkpoint: PathBytes
     text: str
 
 
@@ -201,7 +201,7 @@ class FindCopies(_Message, frozen=True):
     """Command: find the parts of a text, `at_least` characters long, that stand in the corpus."""
 
     id: CommandId
-    checkpoint: Path
+    checkpoint: PathBytes
     text: str
     at_least: Annotated[int, Meta(ge=1, lt=2**31)] = 20
 
@@ -210,7 +210,7 @@ class Verify(_Message, frozen=True):
     """Command: compare tokens that were generated with what the plain loop generates."""
 
     id: CommandId
-    checkpoint: Path
+    checkpoint: PathBytes
     prompt: str
     config: SampleConfig
     ids: list[TokenId]

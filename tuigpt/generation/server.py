@@ -29,6 +29,7 @@ from tuigpt.generation.logprobs import logprobs
 from tuigpt.model.checkpoint import LoadedCheckpoint
 from tuigpt.model.device import resolve_device, use_few_threads
 from tuigpt.paths import cache_dir
+from tuigpt.runs.record import find_corpus
 from tuigpt.text.tokenizer import Tokenizer
 
 REPORT_EVERY = 1 / 30
@@ -124,7 +125,8 @@ class Server:
                 return p.Scored(command.id, judge.score(loaded, command.text, progress))
             case p.FindCopies():
                 cache = cache_dir(self._home)
-                found_copies = copies(loaded.header, command.text, command.at_least, cache)
+                corpus = find_corpus(path, loaded.header.corpus)
+                found_copies = copies(corpus, command.text, command.at_least, cache)
                 return p.CopiesFound(command.id, found_copies)
             case p.Verify():
                 ids = read_prompt(command.prompt, loaded.tokenizer).ids

@@ -8,10 +8,10 @@ and where the weights come from (run, step, losses, corpus, versions). Nothing i
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
@@ -19,12 +19,12 @@ from torch import Tensor
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.files import read_header, to_json, write_atomic
+from tuigpt.files import UnreadableFile, to_json, write_atomic
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.version import __version__
 
-FORMAT = 1
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
 
 TENSORS_OUTSIDE_BLOCKS, TENSORS_IN_A_BLOCK = 4, 12
@@ -39,28 +39,29 @@ def versions() -> dict[str, str]:
     """The versions that decide what a run computes."""
     return {
         "tuigpt": __version__,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # it is a class of its own
         "python": platform.python_version(),
     }
 
 
-def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: CheckpointFacts) -> None:
     """Write a checkpoint all at once.
 
     Args:
-        facts: what else the header tells: `run`, `step`, `val_loss`, `corpus`, …
+        facts: what else the header tells.
 
     Raises:
         OSError: it could not be written; an older file of that name is untouched.
     """
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
-    header = facts | {
-        "format": FORMAT,
-        "model": asdict(model.config),
-        "tokenizer": tokenizer.to_dict(),
-        "versions": versions(),
-    }
-    write_atomic(path, save(tensors, {"tuigpt": to_json(header)}))
+    header = Header(
+        **msgspec.structs.asdict(facts),
+        format=FORMAT,
+        model=model.config,
+        tokenizer=msgspec.Raw(to_json(tokenizer.to_dict()).encode()),
+        versions=versions(),
+    )
+    write_atomic(path, save(tensors, to_metadata(header)))
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -73,7 +74,7 @@ class LoadedCheckpoint(NamedTuple):
 
     model: GPT
     tokenizer: Tokenizer
-    header: dict[str, Any]
+    header: Header
 
 
 def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
@@ -87,12 +88,12 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
     """
     try:
         header = read_header(path)
-        if header["format"] > FORMAT:
-            raise ValueError("it was written by a newer tuigpt; update this one to open it")
-        config = GPTConfig(**header["model"])
+        config = header.model
         with safe_open(path, framework="pt", device=str(device)) as file:
             model = _model_for(file, config)
-            tokenizer = tokenizer_from_dict(header["tokenizer"])
+            tokenizer = tokenizer_from_dict(
+                msgspec.json.decode(header.tokenizer, type=dict[str, Any])
+            )
             if tokenizer.vocab_size != config.vocab_size:
                 raise ValueError(
                     f"its vocabulary has {tokenizer.vocab_size} tokens, its model"
@@ -102,6 +103,8 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
             weights = {
                 name: file.get_tensor(name).to(torch.float32, copy=True) for name in file.keys()
             }
+    except UnreadableFile as error:
+        raise _unfit(path, error.reason) from None
     except OSError as error:
         raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except (ValueError, ConfigError) as error:

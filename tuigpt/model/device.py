@@ -91,15 +91,19 @@ def faster_precision(config: GPTConfig, device: torch.device) -> str:
     return "bfloat16" if pays else "float32"
 
 
+_BFLOAT16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16")
+"""Names of x86's and ARM's, as `torch.cpu.get_capabilities` has them."""
+
+
 def _has_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are done by the hardware, not in its place by software."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        try:
-            return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        except (AttributeError, RuntimeError):  # a build without that library
+        if not hasattr(torch.cpu, "get_capabilities"):  # it came after PyTorch 2.9
             return False
+        present = torch.cpu.get_capabilities()
+        return any(present.get(name, False) for name in _BFLOAT16_INSTRUCTIONS)
     return True  # MPS: the trial tells
 
 

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from tuigpt.text.tokenizer import Ids, TextStream, Tokenizer, segments
+from tuigpt.text.tokenizer import BPERecord, Ids, TextStream, Tokenizer, segments
 
 if TYPE_CHECKING:
     import tokenizers
@@ -41,7 +42,7 @@ LONGEST_TOKEN = 1 + 64 * 4
 """Bytes of the longest token there can be: a blank and 64 characters of four bytes. Merges of a
 hostile file that double their length would fill the memory within forty lines."""
 
-_RULE = 1
+WORDS_RULE = 1
 """Number of the rule `WORDS`, kept with the pairs that were learned under it."""
 
 _KNOWN_WORDS = 200_000
@@ -118,24 +119,8 @@ class BPETokenizer(Tokenizer):
         """The merges as the `tokenizers` library writes them."""
         return [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> BPETokenizer:
-        """Read what `to_dict` gave.
-
-        Raises:
-            ValueError: the record describes no tokenizer of this kind.
-        """
-        try:
-            if record["type"] != "bpe":
-                raise ValueError(f"unknown tokenizer type {record['type']!r}")
-            if record["words"] != _RULE:
-                raise ValueError("its tokenizer was made by a newer tuigpt")
-            return cls([(a, b) for a, b in record["merges"]])
-        except (KeyError, TypeError):
-            raise ValueError("its tokenizer's merges cannot be read") from None
-
     def to_dict(self) -> dict[str, Any]:
-        return {"type": "bpe", "merges": [list(pair) for pair in self.merges], "words": _RULE}
+        return dict(msgspec.to_builtins(BPERecord(list(self.merges), WORDS_RULE)))
 
     @property
     def vocab_size(self) -> int:

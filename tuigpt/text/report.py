@@ -12,7 +12,7 @@ from tuigpt.estimate import reading
 from tuigpt.loss import Baselines
 from tuigpt.reports import TextFacts
 from tuigpt.text.baselines import baselines
-from tuigpt.text.read import Progress, Scan, Text, silent
+from tuigpt.text.read import ProgressCallback, Scan, Text, silent
 from tuigpt.text.split import check_split, train_characters, train_tokens
 from tuigpt.text.token_file import learn_tokenizer
 from tuigpt.wording import file_size, one_line, short_count, symbol_shown, times
@@ -48,7 +48,11 @@ class Understood:
 
 
 def understand(
-    text: Text, found: Scan, config: TrainConfig, model: GPTConfig, progress: Progress = silent
+    text: Text,
+    found: Scan,
+    config: TrainConfig,
+    model: GPTConfig,
+    progress: ProgressCallback = silent,
 ) -> Understood:
     """Describe a text as a training with these settings would take it.
 
@@ -61,6 +65,7 @@ def understand(
     counted = baselines(found, config.val_fraction)
     lines = [
         ("text", _size(text, found)),
+        *[("note", words) for words in text.notes],
         *[("changed", "; ".join(found.changes)) for _ in found.changes[:1]],
         ("split", split.words),
         ("rarest", _rarest(found)),
@@ -97,14 +102,14 @@ class _Split:
     words: str
 
 
-def _split(found: Scan, config: TrainConfig, block_size: int, progress: Progress) -> _Split:
+def _split(found: Scan, config: TrainConfig, block_size: int, progress: ProgressCallback) -> _Split:
     characters = found.characters
     n_train = border = train_characters(characters, config.val_fraction)
     n_val, unit, vocab_size = characters - n_train, "characters", len(found.symbols)
     size = bpe_size(config.tokenizer)
     if size is not None:
         vocab_size = size
-        if found.whole and characters <= TRIED_UP_TO:
+        if found.complete and characters <= TRIED_UP_TO:
             tokenizer = learn_tokenizer(config.tokenizer, found, border, progress)
             ids = tokenizer.encode(found.text)
             n_train = train_tokens(ids, tokenizer.token_characters, border)

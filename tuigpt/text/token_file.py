@@ -23,8 +23,8 @@ from tuigpt.errors import UserError
 from tuigpt.files import folder_in_the_making, open_regular, write_atomic
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import ABOUT, TOKENS, Cache
-from tuigpt.text.read import Progress, Scan, Text, silent
-from tuigpt.text.split import Tokens
+from tuigpt.text.read import ProgressCallback, Scan, Text, silent
+from tuigpt.text.split import TokenIds
 from tuigpt.text.tokenizer import CharTokenizer, Ids, Tokenizer
 
 _MOST_BYTES_ABOUT = 1 << 16
@@ -99,7 +99,9 @@ class TokenFile:
         return np.asarray(mapped[part]).astype(np.int64)
 
 
-def learn_tokenizer(spec: str, scan: Scan, n_train: int, progress: Progress = silent) -> Tokenizer:
+def learn_tokenizer(
+    spec: str, scan: Scan, n_train: int, progress: ProgressCallback = silent
+) -> Tokenizer:
     """Make the tokenizer of a text.
 
     Args:
@@ -116,14 +118,14 @@ def learn_tokenizer(spec: str, scan: Scan, n_train: int, progress: Progress = si
 
 
 def encode(
-    text: Text, scan: Scan, tokenizer: Tokenizer, cache: Cache, progress: Progress = silent
-) -> Tokens:
+    text: Text, scan: Scan, tokenizer: Tokenizer, cache: Cache, progress: ProgressCallback = silent
+) -> TokenIds:
     """The token ids of a text.
 
     Raises:
         UserError: the text has changed since it was scanned, is gone, or there is no room.
     """
-    if scan.whole:
+    if scan.complete:
         return tokenizer.encode(scan.text)
     folder = cache.folder / f"tokens-{_key(scan, tokenizer)}"
     opened = _open(folder, scan, tokenizer, cache)
@@ -177,7 +179,7 @@ def _write(
     tokenizer: Tokenizer,
     path: Path,
     dtype: np.dtype[Any],
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> About:
     digest, tokens_digest = hashlib.sha256(), hashlib.sha256()
 

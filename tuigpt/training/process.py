@@ -122,15 +122,12 @@ class _Stop:
 def _train(prepared: Prepared) -> int:
     trainer, folder, record = prepared.trainer, prepared.folder, prepared.record
     stop = _Stop()
-    tokens_per_step = record["train"]["batch_size"] * record["model"]["block_size"]
-    facts = {"run": folder.name, "corpus": record["corpus"]}
+    tokens_per_step = record.train.batch_size * record.model.block_size
     recorder = Recorder(
-        folder, trainer, prepared.tokenizer, facts, prepared.status, tokens_per_step
+        folder, trainer, prepared.tokenizer, record.corpus, prepared.status, tokens_per_step
     )
     requests = Requests(folder, recorder.status.answered)
-    characters = trainer.config.tokenizer == "char"
-    symbols = None if characters else int(record["corpus"]["symbols"])
-    console = Console(sys.stdout, folder.name, trainer.model.config, symbols)
+    console = Console(sys.stdout, folder.name, record)
     console.begin(recorder.status)
     for note in prepared.notes:
         _note(note, recorder, console)

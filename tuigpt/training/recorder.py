@@ -16,9 +16,19 @@ from typing import Any
 from safetensors.torch import save
 
 from tuigpt.files import write_atomic
+from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
-from tuigpt.runs.metrics import MetricsLog
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.metrics import (
+    CheckpointLine,
+    EvalLine,
+    EventLine,
+    MetricsLog,
+    SampleLine,
+    StepLine,
+)
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.trainer import (
@@ -48,7 +58,6 @@ class Recorder:
 
     Attributes:
         saved_step: step of the newest checkpoint on disk, or -1.
-        facts: what each checkpoint's header tells beside step and losses.
         status: as last told; `write_status` follows it at most every half second.
     """
 
@@ -57,24 +66,29 @@ class Recorder:
         folder: Path,
         trainer: Trainer,
         tokenizer: Tokenizer,
-        facts: dict[str, Any],
+        corpus: CorpusFacts,
         status: RunStatus,
         tokens_per_step: int,
     ) -> None:
         """Begin recording.
 
         Args:
-            facts: what each checkpoint's header tells beside step and losses.
+            corpus: what each checkpoint's header tells of the text.
             status: the first status, of which pid, host and times are filled in here.
         """
         self.folder = folder
         self.status = replace(
-            status, pid=os.getpid(), host=socket.gethostname(), start=utc_now(), step=trainer.step
+            status,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            start=utc_now(),
+            step=trainer.step,
+            train_characters_per_token=corpus.characters_per_token,
         )
         self._trainer = trainer
         self._take_settings()
         self._tokenizer = tokenizer
-        self.facts = facts
+        self._corpus = corpus.without_paths()
         self._tokens_per_step = tokens_per_step
         self._log = MetricsLog(folder)
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
@@ -96,29 +110,41 @@ class Recorder:
         match event:
             case Stepped():
                 self._log.append(
-                    "step", event.step, loss=event.loss, learning_rate=event.learning_rate,
-                    grad_norm=event.grad_norm, seconds=round(event.seconds, 6),
-                )  # fmt: skip
+                    StepLine(
+                        step=event.step,
+                        loss=event.loss,
+                        learning_rate=event.learning_rate,
+                        grad_norm=event.grad_norm,
+                        seconds=round(event.seconds, 6),
+                    )
+                )
                 self._recent.append((time.monotonic(), event.step, event.seconds))
-                self._tell("training", step=event.step, train_loss=event.loss, **self._speed())
+                factor = self.status.train_characters_per_token or self.status.characters_per_token
+                loss = per_character(event.loss, factor)
+                self._tell("training", step=event.step, train_loss=loss, **self._speed())
                 if self._retry_at is not None and time.monotonic() >= self._retry_at:
                     self.save(keep=True)
             case Progress():
                 self._tell(_WORKING_STATE[event.what], progress=event.done / event.total)
             case Evaluated():
                 self._log.append(
-                    "eval", event.step, val_loss=event.val_loss,
-                    val_loss_per_character=event.val_loss_per_character, tokens=event.tokens,
-                    whole=event.whole,
-                )  # fmt: skip
+                    EvalLine(
+                        step=event.step,
+                        val_loss=event.val_loss,
+                        val_loss_per_character=event.val_loss_per_character,
+                        tokens=event.tokens,
+                        whole=event.whole,
+                    )
+                )
                 if not event.whole:
-                    changes = {"val_loss": event.val_loss}
-                    per_character = event.val_loss_per_character
-                    if 0 < per_character < math.inf:
-                        changes["characters_per_token"] = event.val_loss / per_character
+                    changes = {"val_loss": event.val_loss_per_character}
+                    if 0 < event.val_loss_per_character < math.inf:
+                        changes["characters_per_token"] = (
+                            event.val_loss / event.val_loss_per_character
+                        )
                     self._tell("evaluating", **changes)
             case Sampled():
-                self._log.append("sample", event.step, prompt=event.prompt, text=event.text)
+                self._log.append(SampleLine(step=event.step, prompt=event.prompt, text=event.text))
             case CheckpointDue():
                 self.save(event.keep)
 
@@ -136,15 +162,18 @@ class Recorder:
         """
         trainer = self._trainer
         path = checkpoint_path(self.folder, trainer.step)
-        losses = {
-            "train_loss": trainer.train_loss,
-            "val_loss": trainer.val_loss,
-            "val_loss_per_character": trainer.val_loss_per_character,
-            "whole_val_loss": trainer.whole_val_loss,
-            "whole_val_loss_per_character": trainer.whole_val_loss_per_character,
-        }
-        settings = {"train": asdict(trainer.config)}
-        facts = self.facts | settings | losses | {"step": trainer.step, "created": utc_now()}
+        facts = CheckpointFacts(
+            run=self.folder.name,
+            step=trainer.step,
+            train_loss=trainer.train_loss,
+            val_loss=trainer.val_loss,
+            val_loss_per_character=trainer.val_loss_per_character,
+            whole_val_loss=trainer.whole_val_loss,
+            whole_val_loss_per_character=trainer.whole_val_loss_per_character,
+            corpus=self._corpus,
+            train=asdict(trainer.config),
+            created=utc_now(),
+        )
         try:
             save_checkpoint(path, trainer.model, self._tokenizer, facts)
             write_atomic(self.folder / RESUME_FILE, save(trainer.state()))
@@ -157,7 +186,7 @@ class Recorder:
             self._retry_at = None
             self.note("")
         if trainer.step != self.saved_step:
-            self._log.append("checkpoint", trainer.step, file=path.name, keep=keep)
+            self._log.append(CheckpointLine(step=trainer.step, file=path.name, keep=keep))
         self._log.sync()
         self.saved_step = trainer.step
         self._replace_provisional(path, keep)
@@ -185,7 +214,7 @@ class Recorder:
     def note(self, message: str) -> None:
         """Log an event in words and show it in the status."""
         if message:
-            self._log.append("event", self._trainer.step, message=message)
+            self._log.append(EventLine(step=self._trainer.step, message=message))
         self.status = replace(self.status, message=message)
         self._write()
 
@@ -211,7 +240,7 @@ class Recorder:
     def close(self, state: str, message: str) -> None:
         """Write the run's end: finished, stopped or failed, and why."""
         self.abandon()
-        self._log.append("event", self._trainer.step, state=state, message=message)
+        self._log.append(EventLine(step=self._trainer.step, message=message, state=state))
         self._log.close()
         self.status = replace(
             self.status, state=state, message=message, progress=0.0, seconds_left=None
@@ -245,10 +274,10 @@ class Recorder:
         if state != "evaluating" and state != "sampling":
             changes["progress"] = 0.0
         best_step = self._trainer.best_step
-        best_val_loss = None if best_step is None else self._trainer.best_val_loss
-        self.status = replace(
-            self.status, state=state, best_step=best_step, best_val_loss=best_val_loss, **changes
-        )
+        self.status = replace(self.status, state=state, best_step=best_step, **changes)
+        if best_step is not None:
+            best = per_character(self._trainer.best_val_loss, self.status.characters_per_token)
+            self.status = replace(self.status, best_val_loss=best)
         if self.status.step >= self.status.max_steps:
             self.status = replace(self.status, seconds_left=None)
         if changed or time.monotonic() - self._written >= STATUS_EVERY:

@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 
 from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
-from tuigpt.errors import ConfigError, UserError
+from tuigpt.errors import UserError
 from tuigpt.estimate import needed_bytes
-from tuigpt.files import folder_in_the_making, write_json
+from tuigpt.files import folder_in_the_making
 from tuigpt.model.checkpoint import load_checkpoint, versions
 from tuigpt.model.device import (
     allow_tf32,
@@ -31,10 +31,25 @@ from tuigpt.model.device import (
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir
 from tuigpt.runs.control import last_request
-from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, RUN_FILE, Checkpoint, Run, checkpoint_path
+from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, Checkpoint, Run, checkpoint_path
+from tuigpt.runs.header import Header
 from tuigpt.runs.leftovers import remove_from_run
 from tuigpt.runs.lock import being_trained, trainer_lock
-from tuigpt.runs.names import find_checkpoint, find_run, free_name, new_run_folder
+from tuigpt.runs.names import (
+    default_name,
+    find_checkpoint,
+    find_run,
+    free_name,
+    new_run_folder,
+)
+from tuigpt.runs.record import (
+    RUN_FILE,
+    ParentFacts,
+    RunRecord,
+    TokenizerFacts,
+    find_corpus,
+    write_run_record,
+)
 from tuigpt.runs.status import (
     RunStatus,
     read_status,
@@ -42,6 +57,7 @@ from tuigpt.runs.status import (
     utc_now,
     write_status,
 )
+from tuigpt.text.baselines import baselines
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.calibrate import calibrate
@@ -53,7 +69,6 @@ from tuigpt.training.prepare import (
     read,
     read_again,
     require_known,
-    rulers,
     settings_and_device,
 )
 from tuigpt.training.process_group import Team
@@ -81,7 +96,7 @@ class Prepared:
     folder: Path
     trainer: Trainer
     tokenizer: Tokenizer
-    record: dict[str, Any]
+    record: RunRecord
     status: RunStatus
     notes: tuple[str, ...] = ()
 
@@ -123,8 +138,11 @@ def begin(
         text = read(sources, config, cache, progress)
         folder = None
         if team.leads:  # refused before a long text is encoded
-            title = parent.found.run if parent else f"{text.text.name}-{preset or DEFAULT_PRESET}"
-            folder = new_run_folder(home, name or free_name(home, title))
+            if name is None and parent is not None:
+                name = free_name(home, parent.found.run)
+            elif name is None:
+                name = default_name(home, sources, preset or DEFAULT_PRESET)
+            folder = new_run_folder(home, name)
         if parent is None:
             tokenizer = make_tokenizer(text, config, shape.block_size, progress)
         else:
@@ -146,23 +164,22 @@ def begin(
         model.set_dropout(shape.dropout)
     torch.manual_seed(config.seed + team.rank)  # each process drops activations of its own
 
-    record = {
-        "format": 1,
-        "name": folder.name,
-        "created": utc_now(),
-        "preset": preset or (None if parent else DEFAULT_PRESET),
-        "model": asdict(shape),
-        "train": asdict(config),
-        "tokenizer": {"type": config.tokenizer, "vocab_size": tokenizer.vocab_size},
-        "corpus": corpus_facts(text, corpus, config),
-        "baselines": rulers(text, config),
-        "versions": versions(),
-        "parent": None if parent is None else parent.facts(),
-    }
+    record = RunRecord(
+        name=folder.name,
+        created=utc_now(),
+        preset=preset or (None if parent else DEFAULT_PRESET),
+        model=shape,
+        train=config,
+        tokenizer=TokenizerFacts(config.tokenizer, tokenizer.vocab_size),
+        corpus=corpus_facts(text, corpus, config),
+        baselines_by_name=dict(baselines(text.scan, config.val_fraction).items()),
+        versions=versions(),
+        parent=None if parent is None else parent.facts(),
+    )
     status = _first_status(trainer, device, team)
     if team.leads:
         with _taken_name_is_the_users_error(folder), folder_in_the_making(folder) as draft:
-            write_json(draft / RUN_FILE, record)
+            write_run_record(draft, record)
             (draft / CHECKPOINTS).mkdir()
             write_status(draft, status)
         # Not before: some systems rename no folder with an open file. Its status tells meanwhile.
@@ -200,15 +217,14 @@ def go_on(
     if team.leads:
         _take_over(until_end, run)
     last_state = read_status(run.folder).state
+    record = run.record
+    if record is None:
+        raise _no_resume(name, f"it is damaged: {run.problem}")
+    config, shape, vocab_size = record.train, record.model, record.tokenizer.vocab_size
     try:
-        config = TrainConfig(**run.record["train"])
-        shape = GPTConfig(**run.record["model"])
-        vocab_size = run.record["tokenizer"]["vocab_size"]
         state = load_file(run.folder / RESUME_FILE)
         step = int(state["step"])
-    except (KeyError, TypeError, ConfigError):
-        raise _no_resume(name, f"its {RUN_FILE} is not of this tuigpt's kind") from None
-    except (OSError, SafetensorError):
+    except (OSError, SafetensorError, KeyError, ValueError):
         raise _no_resume(name, f"it has no readable {RESUME_FILE}") from None
     changes = {n: train_fields[n] for n in CHANGEABLE if n in train_fields}
     if "dropout" in model_fields:
@@ -229,7 +245,7 @@ def go_on(
             )
     cache = cache_dir(home)
     with ProgressLine(sys.stdout) as progress, team.leader_first():
-        text = read_again(name, run.record["corpus"], cache, progress)
+        text = read_again(name, record.corpus, cache, progress)
         corpus = make_corpus(text, tokenizer, config, shape.block_size, device, cache, progress)
     trainer = Trainer(model, tokenizer, corpus, config, team)
     try:
@@ -259,7 +275,7 @@ def go_on(
         )
     status = _first_status(trainer, device, team)
     status = replace(status, answered=last_request(run.folder))
-    return Prepared(run.folder, trainer, tokenizer, run.record, status, tuple(notes))
+    return Prepared(run.folder, trainer, tokenizer, record, status, tuple(notes))
 
 
 def _take_over(until_end: ExitStack, run: Run) -> None:
@@ -284,7 +300,7 @@ class _Parent:
     found: Checkpoint
     model: GPT
     tokenizer: Tokenizer
-    header: dict[str, Any]
+    header: Header
 
     @classmethod
     def open(cls, spec: str, home: Path, device: torch.device) -> _Parent:
@@ -293,8 +309,14 @@ class _Parent:
 
     @property
     def sources(self) -> list[str]:
-        corpus = self.header.get("corpus", {})
-        return list(corpus.get("sources") or [corpus.get("path") or BUILT_IN])
+        corpus = find_corpus(self.found.path, self.header.corpus)
+        known = corpus.sources or ([corpus.path] if corpus.path else [])
+        if not known and corpus.name != BUILT_IN:
+            raise UserError(
+                f"{self.found.label} learned from {corpus.name!r}, and does not tell where that is:"
+                " give a text"
+            )
+        return known or [BUILT_IN]
 
     def settle(
         self,
@@ -318,7 +340,7 @@ class _Parent:
                     f"--{flag} {value} does not fit --from {self.found.label}: its model has"
                     f" {getattr(shape, field)}, and its weights are taken as they are"
                 )
-        kind = self.header.get("train", {}).get("tokenizer", "char")
+        kind = str(self.header.train.get("tokenizer", "char"))
         if train_fields.get("tokenizer", kind) != kind:
             raise UserError(
                 f"--tokenizer {train_fields['tokenizer']} does not fit --from {self.found.label}:"
@@ -327,9 +349,9 @@ class _Parent:
         dropout = model_fields.get("dropout", 0.0)
         return replace(config, tokenizer=kind), replace(shape, dropout=dropout)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> ParentFacts:
         digest = hashlib.sha256(self.found.path.read_bytes()).hexdigest()
-        return {"run": self.found.run, "step": self.found.step, "sha256": digest}
+        return ParentFacts(self.found.run, self.found.step, digest)
 
 
 def _new_model(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:

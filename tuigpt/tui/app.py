@@ -108,7 +108,6 @@ class TuigptApp(App[None]):
         self._watch: str | None = None
         self._watched: Run | None = None
         self._runs: tuple[Run, ...] = ()
-        self._events_told = 0
         self._poet: Run | None = None
         self._stand_in = False
         self._followed = False
@@ -169,15 +168,13 @@ class TuigptApp(App[None]):
             if not self._followed:
                 self._followed = True
                 self.action_show_pane("generate" if self._checkpoint else "training")
-            await asyncio.sleep(LOOK_EVERY)
+            await asyncio.sleep(0 if snapshot.reading else LOOK_EVERY)
 
     def _show(self, snapshot: Snapshot) -> None:
         run, before = snapshot.watched, self._watched
-        events = snapshot.history.events
         if run and before and before.name == run.name and run.status.alive:
-            for message in events[self._events_told :]:
+            for message in snapshot.news:
                 self.notify(message)
-        self._events_told = len(events)
         self._runs, self._poet, self._watched = snapshot.runs, snapshot.poet, run
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None

@@ -1,5 +1,7 @@
 """Tests of generation against the workshop's loop, written out here as its part 4 describes it."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -90,7 +92,7 @@ def test_every_sampler_writes_what_the_plain_loop_writes() -> None:
         dict(top_k=1),
         dict(top_k=100_000),
     ):
-        config = SampleConfig(max_new_tokens=3 * BLOCK, **settings)  # type: ignore[arg-type]
+        config = SampleConfig(max_new_tokens=3 * BLOCK, **settings)
         assert list(generate(model, ids, config)) == list(plain(model, ids, config)), settings
 
 
@@ -126,13 +128,14 @@ def test_logits_off_by_less_than_the_tolerance_change_no_token(
     monkeypatch.setattr("tuigpt.generation.samplers.ROUNDING", 1e-3)
     model = make_model(2, vocab_size=60)
     decided = 0
-    for seed, settings in enumerate(
-        [dict(), dict(top_k=0), dict(temperature=1.4), dict(top_k=5), dict(temperature=0.0)] * 4
-    ):
-        config = SampleConfig(60, seed=seed, **settings)  # type: ignore[arg-type]
+    settings: list[dict[str, Any]] = [
+        dict(), dict(top_k=0), dict(temperature=1.4), dict(top_k=5), dict(temperature=0.0)
+    ]  # fmt: skip
+    for seed, some in enumerate(settings * 4):
+        config = SampleConfig(60, seed=seed, **some)
         texts = TextGenerator(model, random_ids(3, model), config)
         ids = [tokens[0] for tokens in texts]
-        assert ids == list(plain(model, random_ids(3, model), config)), settings
+        assert ids == list(plain(model, random_ids(3, model), config)), some
         decided += texts.recomputed
     assert 0 < decided < 600
 
@@ -196,7 +199,7 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
     model = make_model()
     for asked in (dict(samples=0), dict(samples=101), dict(window="round")):
         with pytest.raises(ConfigError):
-            TextGenerator(model, torch.tensor([1]), SampleConfig(), **asked)  # type: ignore[arg-type]
+            TextGenerator(model, torch.tensor([1]), SampleConfig(), **asked)
     for token in (-1, 11):
         with pytest.raises(UserError, match="vocabulary"):
             TextGenerator(model, torch.tensor([1]), SampleConfig(), forced_ids=[token])

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from msgspec import Raw
 
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
@@ -12,12 +13,15 @@ from tuigpt.generation.judge import next_token, score
 from tuigpt.generation.logprobs import logprobs, surprises
 from tuigpt.model.checkpoint import LoadedCheckpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import Header
 from tuigpt.text.tokenizer import CharTokenizer
 
 torch.set_num_threads(1)
 
 
 LETTERS = CharTokenizer("abcdefg")
+
+HEADER = Header(step=0, format=1, model=GPTConfig(4), tokenizer=Raw(b"{}"))
 
 
 def make_model(block_size: int = 8) -> GPT:
@@ -48,7 +52,7 @@ def test_greedy_draws_from_one_token() -> None:
 
 def test_next_token_picks_what_generation_would() -> None:
     prompt = torch.tensor([1, 2, 3])
-    loaded = LoadedCheckpoint(make_model(), LETTERS, {})
+    loaded = LoadedCheckpoint(make_model(), LETTERS, HEADER)
     config = SampleConfig(1, 1.0, top_k=0, seed=5)
     found = next_token(loaded, prompt, config, 7)
     assert sum(c.drawn_from for c in found.top_logprobs) == pytest.approx(1.0)
@@ -86,7 +90,7 @@ def test_broken_weights_are_told() -> None:
 
 
 def test_a_text_is_scored_in_all_units() -> None:
-    found = score(LoadedCheckpoint(make_model(), LETTERS, {}), "abXcda")
+    found = score(LoadedCheckpoint(make_model(), LETTERS, HEADER), "abXcda")
     assert (found.text, found.dropped, found.left_out) == ("abcda", "X", 1)
     assert found.characters == len(found.surprises) == 4
     nats = sum(found.surprises) / 4
@@ -97,6 +101,6 @@ def test_a_text_is_scored_in_all_units() -> None:
 
 @pytest.mark.parametrize("text", ["", "a", "XYZ"])
 def test_a_text_without_two_known_tokens_has_no_score(text: str) -> None:
-    found = score(LoadedCheckpoint(make_model(), LETTERS, {}), text)
+    found = score(LoadedCheckpoint(make_model(), LETTERS, HEADER), text)
     assert found.surprises == [] and found.text in ("", "a")
     assert found.nats_per_character is found.bits_per_character is found.perplexity is None

@@ -10,7 +10,7 @@ from tuigpt.generation import protocol as p
 CANDIDATE = p.Candidate(3, "a\n🙂", 0.5, 0.25, 0.0)
 LOGPROBS = p.Logprobs(CANDIDATE, -1.5, 2, [CANDIDATE, CANDIDATE])
 CONFIG = SampleConfig(5, 0.8, 40, top_p=0.9, min_p=0.1, seed=2**62)
-COMMANDS = [
+COMMANDS: list[p.Command] = [
     p.Generate(1, b"a/\xff", "To\n", CONFIG, samples=3, window="rolling", forced_ids=[1, 2]),
     p.SetConfig(1, CONFIG),
     p.Cancel(1),
@@ -19,7 +19,7 @@ COMMANDS = [
     p.FindCopies(1, b"c", "text", 12),
     p.Verify(1, b"c", "x", CONFIG, ids=[1, 2]),
 ]
-REPORTS = [
+REPORTS: list[p.Report] = [
     p.Loading(1),
     p.CommandProgress(1, 3, 9),
     p.Started(1, "To", "?", 0, 65, 256),

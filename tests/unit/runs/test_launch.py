@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tuigpt.runs import launch
-from tuigpt.runs.folder import runs_dir
+from tuigpt.paths import runs_dir
 from tuigpt.runs.launch import Launch, start
 
 
@@ -71,7 +71,7 @@ def test_a_start_that_fails_leaves_no_log(home: Path, monkeypatch: pytest.Monkey
     def refuse(*arguments: object, **options: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(launch.subprocess, "Popen", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     with pytest.raises(OSError):
         start(home, [])
     assert list(home.iterdir()) == []

@@ -31,7 +31,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Text, Scan]:
     path.write_text(VERSE, "utf-8")
     text = open_text([str(path)], cache=tmp_path)
     found = scan(text)
-    assert not found.whole
+    assert not found.complete
     return text, found
 
 

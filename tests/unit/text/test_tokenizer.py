@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,11 +129,18 @@ DOUBLING = [[256 + i, 256 + i] for i in range(40)]
 
 
 def test_a_tokenizer_that_cannot_be_is_refused() -> None:
-    for record in ({}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
-                   {"type": "bpe", "words": 1, "merges": [[0, 999]]},
-                   {"type": "bpe", "words": 2, "merges": []},
-                   {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
-                   {"type": "bpe", "words": 1, "merges": 5}):  # fmt: skip
+    records: list[Any] = [
+        {}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
+        {"type": "char", "vocab": 5}, {"type": "char", "vocab": ""}, [], None, "char",
+        {"type": "bpe", "words": 1, "merges": [[97, 98]] * 300_000},
+        {"type": "bpe", "words": 1, "merges": [[97, 10**400]]},
+        {"type": "bpe", "words": 1, "merges": [[97.5, 98]]},
+        {"type": "bpe", "words": 1, "merges": [[0, 999]]},
+        {"type": "bpe", "words": 2, "merges": []},
+        {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
+        {"type": "bpe", "words": 1, "merges": 5},
+    ]  # fmt: skip
+    for record in records:
         with pytest.raises(ValueError):
             tokenizer_from_dict(record)
     for vocab in ("", "ba", "aa"):

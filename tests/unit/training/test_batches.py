@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tuigpt.errors import UserError
 from tuigpt.text import read as text_module
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text
 from tuigpt.text.read import Scan, Text, scan
-from tuigpt.text.split import check_split, train_characters, train_tokens
+from tuigpt.text.split import train_characters
 from tuigpt.text.token_file import TokenFile, encode, learn_tokenizer
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 from tuigpt.training.batches import Corpus
@@ -35,7 +31,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Text, Scan]:
     path.write_text(VERSE, "utf-8")
     text = open_text([str(path)], cache=tmp_path)
     found = scan(text)
-    assert not found.whole
+    assert not found.complete
     return text, found
 
 
@@ -76,14 +72,6 @@ def test_every_tokenizer_is_measured_on_the_same_text(
     assert 0 <= len(before) - border <= tokenizer.token_characters.max()
 
 
-@given(st.integers(0, 300), st.text("aé👍 \n", min_size=1, max_size=80))
-def test_a_border_never_cuts_a_character(border: int, text: str) -> None:
-    tokenizer = BPETokenizer([])
-    ids = tokenizer.encode(text)
-    at = train_tokens(ids, tokenizer.token_characters, border)
-    assert tokenizer.decode(ids[:at]) == text[:border]
-
-
 @pytest.mark.parametrize("tokenizer", [CharTokenizer.from_text(VERSE), PAIRS])
 def test_validation_covers_each_token_once(tokenizer: Tokenizer) -> None:
     corpus = Corpus.from_text(VERSE, tokenizer, 0.1, 32, CPU)
@@ -107,34 +95,3 @@ def test_the_smallest_legal_sizes_work() -> None:
     assert exact.n_val_batches(9) == 1
     without = Corpus.from_text("ab", tokenizer, 0, 1, CPU)
     assert without.n_val == 0 and list(without.val_batches(1)) == []
-
-
-@pytest.mark.parametrize(
-    ("length", "fraction", "block"),
-    [(40, 0.1, 64), (1000, 0.1, 256), (1000, 0.9, 256), (2, 0.5, 1), (3, 0.1, 8), (513, 0.1, 256),
-     (300, 0, 500), (2, 0, 2)],
-)  # fmt: skip
-def test_a_short_text_is_refused_with_choices_that_work(
-    length: int, fraction: float, block: int
-) -> None:
-    def attempt(fraction: float, block: int) -> None:
-        n_train = train_characters(length, fraction)
-        check_split(n_train, length - n_train, block)
-
-    with pytest.raises(UserError) as caught:
-        attempt(fraction, block)
-    said = str(caught.value)
-    n_train = train_characters(length, fraction)
-    assert f"{n_train:,} characters to train on" in said
-    assert not fraction or f"{length - n_train:,} for validation" in said
-    _, _, advice = said.partition("; ")
-    if length > 2:
-        assert "--" in advice
-    for way in advice.removeprefix("try ").split(", or "):
-        new_fraction = re.search(r"--val-fraction ([\d.]+)", way)
-        new_block = re.search(r"--block-size (\d+)", way)
-        if new_fraction or new_block:
-            attempt(
-                float(new_fraction[1]) if new_fraction else fraction,
-                int(new_block[1]) if new_block else block,
-            )

@@ -14,6 +14,7 @@ from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import list_checkpoints
 from tuigpt.runs.metrics import METRICS_FILE, MetricsTail
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.runs.status import read_status, status_of_this_process
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training import recorder as recorder_module
@@ -41,7 +42,7 @@ def trainer() -> Trainer:
 def recorder(trainer: Trainer, tmp_path: Path) -> Recorder:
     (tmp_path / "checkpoints").mkdir()
     status = status_of_this_process(max_steps=40)
-    return Recorder(tmp_path, trainer, trainer._tokenizer, {"run": "run"}, status, 16)
+    return Recorder(tmp_path, trainer, trainer._tokenizer, CorpusFacts(), status, 16)
 
 
 def record_all(trainer: Trainer, recorder: Recorder) -> list[Event]:

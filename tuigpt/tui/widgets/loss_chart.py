@@ -146,7 +146,7 @@ class LossChart(Widget):
         """Replace the curves. Cheap if they only grew; nothing is redrawn if nothing changed.
 
         Args:
-            train: Steps and train losses (nats a token); losses may be NaN or infinite.
+            train: Steps and train losses, in nats per character; losses may be NaN or infinite.
             val: Steps and val losses.
             references: Names and values of levels to compare with.
         """

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tuigpt.tui.widgets.keys_in_order import run_own_binding
+from tuigpt.wording import with_line_feeds
 
 
 class PromptBox(TextArea):
@@ -79,5 +80,5 @@ class PromptBox(TextArea):
         """Insert a paste whole, newlines and all, with LF line ends."""
         event.prevent_default()
         event.stop()
-        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = with_line_feeds(event.text)
         self.replace(text, *self.selection, maintain_selection_offset=False)

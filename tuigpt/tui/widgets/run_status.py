@@ -66,9 +66,9 @@ class RunStatusLine(Widget):
             else "  "
         )
         if status.val_loss is not None:
-            pieces.append(Content(f"val {loss_text(status.per_character(status.val_loss))}{star}"))
+            pieces.append(Content(f"val {loss_text(status.val_loss)}{star}"))
         if status.train_loss is not None:
-            pieces.append(Content(f"train {loss_text(status.per_character(status.train_loss))}"))
+            pieces.append(Content(f"train {loss_text(status.train_loss)}"))
         if status.alive:
             if status.seconds_left is not None:
                 pieces.append(Content(f"{duration(status.seconds_left)} left"))

@@ -22,7 +22,7 @@ from tuigpt.tui.widgets.keys_in_order import Field
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.tui.widgets.slider import Slider
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import one_line
+from tuigpt.wording import one_line, symbols_shown
 
 NO_CHECKPOINT = (
     "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
@@ -149,7 +149,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
             case Started():
                 self._tell("")
                 if report.dropped:
-                    self._note(f"the model does not know {one_line(report.dropped)}: left out")
+                    self._note(f"the model does not know {symbols_shown(report.dropped)}: left out")
                 if report.out_of_sight:
                     self._note(f"the first {report.out_of_sight:,} characters are out of its sight")
                 self._written = report.prompt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -12,14 +12,14 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from tuigpt.loss import Baselines
+from tuigpt.loss import bits
 from tuigpt.runs.folder import Run
-from tuigpt.runs.metrics import History
+from tuigpt.runs.metrics import History, SampleLine
 from tuigpt.runs.status import ALIVE
 from tuigpt.tui.messages import AskTrainer, ChangeRun, DiscardRun, ResumeRun
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import bits, gap_in_words, meaning_of_loss, one_line
+from tuigpt.wording import gap_in_words, meaning_of_loss, one_line
 
 NO_RUN = "No run yet. Press ctrl+n to train a model on Shakespeare, or on your own text."
 
@@ -97,19 +97,19 @@ its learning rate or dropout from the next step on, `d` ends it and deletes what
             self._samples.clear()
             self._samples_shown = 0
         if grown:
-            self._chart.show(history.train, history.val, _rulers(run, history))
+            self._chart.show(history.train, history.val, _rulers(run))
             self._show_samples(history.samples)
 
-    def _show_samples(self, samples: list[dict[str, Any]]) -> None:
+    def _show_samples(self, samples: list[SampleLine]) -> None:
         transcript = self._samples
         if len(samples) < self._samples_shown:
             transcript.clear()
             self._samples_shown = 0
         for sample in samples[self._samples_shown :]:
             transcript.start_entry()
-            transcript.append(f"step {sample['step']:,}\n", "note")
-            transcript.append(str(sample.get("prompt", "")), "prompt")
-            transcript.append(str(sample.get("text", "")))
+            transcript.append(f"step {sample.step:,}\n", "note")
+            transcript.append(sample.prompt, "prompt")
+            transcript.append(sample.text)
         self._samples_shown = len(samples)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -148,10 +148,9 @@ def _placeholder(run: Run | None) -> str:
     return NO_RUN if run is None else _WAITING.get(run.status.state, "")
 
 
-def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
-    """What counting alone reaches on this text, in the chart's nats per token."""
-    baselines = Baselines.named(run.record.get("baselines", {})) if run else Baselines()
-    return tuple((name, nats * history.characters_per_token) for name, nats in baselines.items())
+def _rulers(run: Run | None) -> tuple[tuple[str, float], ...]:
+    """What counting alone reaches on this text, in nats per character."""
+    return tuple(run.record.baselines.items()) if run and run.record else ()
 
 
 def _words(run: Run | None, history: History) -> Content:
@@ -163,17 +162,20 @@ def _words(run: Run | None, history: History) -> Content:
         return Content.styled(f"This run {how}: {one_line(run.status.message)}", "$text-error")
     if not history.val:
         return Content("")
-    val = [(step, loss / history.characters_per_token) for step, loss in history.val]
+    val = history.val
     step, nats = val[-1]
     if not math.isfinite(nats):
         return Content.styled("val is not a number: the model has diverged", "$text-error")
-    symbols = run.record["corpus"].get("symbols") or run.record["model"]["vocab_size"]
+    best = min(loss for _, loss in val if math.isfinite(loss))
+    meaning = ""
+    if run.record is not None:
+        meaning = meaning_of_loss(best, run.record.baselines, run.record.corpus.name)
     return Content.assemble(
         (
             f"val {nats:.3f} nats = {bits(nats):.2f} bits per character, at step {step:,}\n",
             "$foreground-muted",
         ),
-        (meaning_of_loss(nats, symbols), "bold"),
+        (meaning, "bold"),
         "\n",
         gap_in_words(val),
     )

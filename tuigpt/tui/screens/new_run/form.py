@@ -30,9 +30,9 @@ from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.paths import user_path
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 from tuigpt.reports import TextFacts
-from tuigpt.runs.folder import RUN_FILE
 from tuigpt.runs.launch import Launch, start
-from tuigpt.runs.names import free_name, new_run_folder
+from tuigpt.runs.names import default_name, new_run_folder
+from tuigpt.runs.record import RUN_FILE
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
 from tuigpt.tui.widgets.keys_in_order import Field
@@ -266,8 +266,7 @@ class NewRun(ModalScreen[str | None]):
         sources = _sources(self._value("text"))
         try:
             _, _, flags = self._settings()
-            stem = sources[0] if sources[0] == BUILT_IN_TEXT else Path(sources[0]).stem
-            name = self._value("name") or free_name(self._home, f"{stem}-{flags['preset']}")
+            name = self._value("name") or default_name(self._home, sources, flags["preset"])
             folder = new_run_folder(self._home, name)
         except UserError as error:
             self._complain(error)
