@@ -9,7 +9,7 @@ import encodings
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypedDict
 
 from tuigpt.errors import ConfigError, Setting
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
@@ -321,11 +321,19 @@ class SampleConfig:
         _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
 
-PRESETS: Mapping[str, Mapping[str, int]] = {
-    "tiny": dict(n_layer=2, n_head=2, n_embd=128),
-    "small": dict(n_layer=4, n_head=4, n_embd=256),
-    "medium": dict(n_layer=6, n_head=6, n_embd=384),
-    "large": dict(n_layer=8, n_head=8, n_embd=512),
+class Preset(TypedDict):
+    """The sizes that a name stands for."""
+
+    n_layer: int
+    n_head: int
+    n_embd: int
+
+
+PRESETS: Mapping[str, Preset] = {
+    "tiny": Preset(n_layer=2, n_head=2, n_embd=128),
+    "small": Preset(n_layer=4, n_head=4, n_embd=256),
+    "medium": Preset(n_layer=6, n_head=6, n_embd=384),
+    "large": Preset(n_layer=8, n_head=8, n_embd=512),
 }
 """The workshop's sizes, by name."""
 

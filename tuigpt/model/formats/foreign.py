@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from torch import Tensor
 
@@ -39,7 +39,17 @@ class ForeignModel:
     read_weights: Callable[[], dict[str, Tensor]]
 
 
-def sizes(told: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> dict[str, int]:
+class Sizes(TypedDict):
+    """The sizes of a model."""
+
+    vocab_size: int
+    block_size: int
+    n_layer: int
+    n_head: int
+    n_embd: int
+
+
+def sizes(told: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Sizes:
     """The five sizes of a model, from a foreign record of them.
 
     Args:
@@ -48,13 +58,13 @@ def sizes(told: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> 
     Raises:
         ValueError: one is missing or no number.
     """
-    found = {}
-    for name in ("vocab_size", "block_size", "n_layer", "n_head", "n_embd"):
+    found = Sizes(vocab_size=0, block_size=0, n_layer=0, n_head=0, n_embd=0)
+    for name in found:
         foreign = (renamed or {}).get(name, name)
         value = told.get(foreign)
         if type(value) is not int or not 0 < value < 2**31:
             raise ValueError(f"its config tells no {foreign} that can be: {value!r:.40}")
-        found[name] = value
+        found[name] = value  # type: ignore[literal-required]
     return found
 
 

@@ -20,9 +20,9 @@ from safetensors.torch import save
 from torch import Tensor
 
 from tuigpt.config import GPTConfig
-from tuigpt.files import open_regular, read_record, read_safetensors_metadata
+from tuigpt.files import read_record, read_safetensors_metadata
 from tuigpt.model.formats.foreign import ForeignModel, read_state_dict, sizes
-from tuigpt.model.formats.torch_file import TorchFile
+from tuigpt.model.formats.torch_file import open_torch_file
 from tuigpt.model.formats.weights import HEAD, TOKENS, ForeignTensor, is_linear, read_weights
 from tuigpt.model.gpt import GPT
 from tuigpt.text.bpe import WORDS, BPETokenizer
@@ -160,8 +160,7 @@ def _from_torch(folder: Path, config: GPTConfig) -> dict[str, Tensor]:
     path = folder / OLD_WEIGHTS
     if not path.exists():
         raise ValueError(f"it has neither {WEIGHTS} nor {OLD_WEIGHTS}, or they are split")
-    with open_regular(path) as stream:
-        file = TorchFile(stream)
+    with open_torch_file(path) as file:
         if not isinstance(file.content, dict):
             raise ValueError("it holds no weights")
         state = {_full_name(str(name)): tensor for name, tensor in file.content.items()}

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from tuigpt.config import GPTConfig, train_settings
 from tuigpt.errors import ConfigError, Setting, UserError
-from tuigpt.files import UnreadableFile, folder_in_the_making, open_regular
+from tuigpt.files import UnreadableFile, folder_in_the_making
 from tuigpt.loss import Baselines
 from tuigpt.model.checkpoint import assemble, save_checkpoint, versions
 from tuigpt.model.formats.foreign import ForeignModel
 from tuigpt.model.formats.huggingface import is_huggingface, read_huggingface
 from tuigpt.model.formats.nanogpt import GPT2_VOCABULARIES, is_nanogpt, read_nanogpt
-from tuigpt.model.formats.torch_file import TorchFile
+from tuigpt.model.formats.torch_file import open_torch_file
 from tuigpt.model.formats.vocabulary import read_meta
 from tuigpt.model.formats.workshop import LOSS_LOG, is_workshop, read_loss_log, read_workshop
 from tuigpt.runs.folder import CHECKPOINTS, checkpoint_path
@@ -30,7 +30,7 @@ from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, write_run
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.baselines import baselines
 from tuigpt.text.named import open_text
-from tuigpt.text.read import Progress, Scan, Text, scan, silent
+from tuigpt.text.read import ProgressCallback, Scan, Text, scan, silent
 from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 
@@ -65,7 +65,7 @@ def import_models(
     name: str | None = None,
     text: str | None = None,
     meta: Path | None = None,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
 ) -> Imported:
     """Make one new run of foreign checkpoints. Nothing in them runs, and all of it or none is made.
 
@@ -120,8 +120,7 @@ def open_foreign(path: Path) -> Iterator[ForeignModel]:
         if is_huggingface(path):
             yield read_huggingface(path)
             return
-        with open_regular(path) as stream:
-            file = TorchFile(stream)
+        with open_torch_file(path) as file:
             if is_workshop(file.content):
                 yield read_workshop(path, file)
             elif is_nanogpt(file.content):
@@ -186,7 +185,9 @@ def _curves(log: Path) -> tuple[list[Point], list[Point]]:
         raise _refused(log, str(error)) from None
 
 
-def _read_text(source: str | None, cache: Path, progress: Progress) -> tuple[Text, Scan] | None:
+def _read_text(
+    source: str | None, cache: Path, progress: ProgressCallback
+) -> tuple[Text, Scan] | None:
     if source is None:
         return None
     text = open_text([source], cache=cache, progress=progress)

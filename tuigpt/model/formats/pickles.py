@@ -164,9 +164,7 @@ class _Machine:
             case "EMPTY_DICT":
                 stack.append({})
             case _ if name in _TUPLES:
-                count = _TUPLES[name]
-                items = tuple(_pop_many(stack, count))
-                stack.append(items)
+                stack.append(tuple(_pop_many(stack, _TUPLES[name])))
             case "TUPLE":
                 stack.append(tuple(self._since_mark()))
             case "LIST":

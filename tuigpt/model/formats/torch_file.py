@@ -9,11 +9,13 @@ import struct
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from tuigpt.files import open_regular
 from tuigpt.model.formats.pickles import MOST_BYTES, StoredTensor, read_pickle
 
 _MOST_DIRECTORY_BYTES = 8 << 20
@@ -29,6 +31,21 @@ _DAMAGES = (
 """What `zipfile` raises for a zip that is damaged, encrypted or of another kind."""
 
 
+@contextmanager
+def open_torch_file(path: Path) -> Iterator[TorchFile]:
+    """Open a file of `torch.save` to read its tensors within the block.
+
+    Raises:
+        ValueError: it cannot be opened, or as `TorchFile` says.
+    """
+    try:
+        stream = open_regular(path)
+    except OSError as error:
+        raise ValueError(error.strerror or str(error)) from None
+    with stream:
+        yield TorchFile(stream)
+
+
 class TorchFile:
     """A file of `torch.save`, whose tensors stay in it until they are read.
 
@@ -38,7 +55,7 @@ class TorchFile:
         content: what was saved, as `read_pickle` describes it.
     """
 
-    def __init__(self, stream: io.FileIO) -> None:
+    def __init__(self, stream: io.BufferedReader) -> None:
         """
         Args:
             stream: stays open for as long as tensors are read.
@@ -110,7 +127,7 @@ def is_scalar(value: Any) -> bool:
     return isinstance(value, StoredTensor) and math.prod(value.shape) == 1
 
 
-def _refuse_other_kinds(stream: io.FileIO) -> None:
+def _refuse_other_kinds(stream: io.BufferedReader) -> None:
     front = stream.read(64) or b""
     stream.seek(0)
     if front.startswith(b"PK\x03\x04"):
@@ -140,7 +157,7 @@ def _damages_named() -> Iterator[None]:
 class _Limited(io.RawIOBase):
     """A file of which only so many bytes are read while `budget` is a number."""
 
-    def __init__(self, stream: io.FileIO, budget: int) -> None:
+    def __init__(self, stream: io.BufferedReader, budget: int) -> None:
         self._stream = stream
         self.budget: int | None = budget
 

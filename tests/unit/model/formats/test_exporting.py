@@ -28,7 +28,8 @@ from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.formats.exporting import export_checkpoint
 from tuigpt.model.formats.importing import import_models
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.folder import Checkpoint, open_run, read_checkpoint, runs_dir
+from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import Checkpoint, open_run, read_checkpoint
 from tuigpt.runs.header import CheckpointFacts
 from tuigpt.text.bpe import BPETokenizer
 

@@ -17,7 +17,8 @@ from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.formats.huggingface import to_huggingface
 from tuigpt.model.formats.importing import Imported, import_models
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.folder import open_run, runs_dir
+from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import open_run
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 

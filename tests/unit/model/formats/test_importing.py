@@ -28,7 +28,8 @@ from tuigpt.errors import UserError
 from tuigpt.files import read_bytes
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.formats.importing import Imported, import_models
-from tuigpt.runs.folder import Run, open_run, runs_dir
+from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import Run, open_run
 from tuigpt.runs.header import read_header
 from tuigpt.runs.metrics import METRICS_FILE, History, MetricsTail
 

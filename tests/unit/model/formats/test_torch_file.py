@@ -14,15 +14,13 @@ from typing import Any
 import pytest
 import torch
 
-from tuigpt.files import open_regular
 from tuigpt.model.formats.pickles import Storage, StoredTensor
-from tuigpt.model.formats.torch_file import TorchFile
+from tuigpt.model.formats.torch_file import open_torch_file
 
 
 def read(path: Path) -> Any:
     """Everything in a file, its tensors loaded."""
-    with open_regular(path) as stream:
-        file = TorchFile(stream)
+    with open_torch_file(path) as file:
         return {
             name: file.tensor(value) if isinstance(value, StoredTensor) else value
             for name, value in file.content.items()
@@ -98,7 +96,7 @@ def test_the_format_before_1_6_is_named(path: Path) -> None:
 
 
 def test_a_program_is_no_checkpoint(path: Path) -> None:
-    torch.jit.script(torch.nn.Linear(2, 2)).save(str(path))
+    torch.jit.script(torch.nn.Linear(2, 2)).save(str(path))  # type: ignore[no-untyped-call]
     with pytest.raises(ValueError, match="TorchScript|not one of torch.save|contains"):
         read(path)
 
@@ -181,8 +179,7 @@ def test_a_tensor_outside_its_storage_is_refused(
     path: Path, offset: int, shape: tuple[int, ...], stride: tuple[int, ...], numbers: int
 ) -> None:
     torch.save({"a": torch.ones(10)}, path)
-    with open_regular(path) as stream:
-        file = TorchFile(stream)
+    with open_torch_file(path) as file:
         stored = StoredTensor(Storage("0", "float32", numbers), offset, shape, stride)
         with pytest.raises(ValueError, match="tensor|numbers|larger"):
             file.tensor(stored)
@@ -191,8 +188,7 @@ def test_a_tensor_outside_its_storage_is_refused(
 def test_no_more_is_read_than_the_file_has(path: Path) -> None:
     """A thousand names for one storage would fill the memory a thousand times."""
     torch.save({"a": torch.ones(100_000)}, path)
-    with open_regular(path) as stream:
-        file = TorchFile(stream)
+    with open_torch_file(path) as file:
         stored = file.content["a"]
         file.tensor(stored)
         with pytest.raises(ValueError, match="larger than the file"):

@@ -139,7 +139,7 @@ def tables(characters: list[str] = CHARACTERS) -> dict[str, Any]:
 def config_class(module: str, base: type = TheirConfig) -> Iterator[Any]:
     """The workshop's GPTConfig, as its learner's module has it while it trains."""
 
-    class GPTConfig(base):  # type: ignore[misc, valid-type]
+    class GPTConfig(base):  # type: ignore[misc]
         pass
 
     GPTConfig.__module__, GPTConfig.__qualname__ = module, "GPTConfig"
