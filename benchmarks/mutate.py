@@ -43,6 +43,9 @@ from pathlib import Path
 
 from mutations import damage_bytes, damage_json, mutate
 
+from tuigpt.config import SampleConfig
+from tuigpt.generation import protocol
+
 SECONDS = 5.0
 """What a call may take; a training gets as much again to save and stop when it is asked to."""
 
@@ -528,7 +531,7 @@ class Workplace:
         checkpoint = home / "runs" / "victim" / "checkpoints" / "step-000004.safetensors"
         lines = []
         for _ in range(6):
-            line = command_line(chance.randrange(1, 5), checkpoint)
+            line = protocol.encode(chance.choice(each_command(chance.randrange(1, 5), checkpoint)))
             path = self.base / "line.json"
             path.write_bytes(line)
             if chance.random() < 0.3:
@@ -537,28 +540,36 @@ class Workplace:
                 done, line = damage_json(line, chance)
             lines.append(line.replace(b"\n", b" ") + b"\n")
             trial.done += f"{done}; "
-        lines.append(command_line(77, checkpoint))
+        # A length that was damaged may be a great one.
+        lines += [protocol.encode(protocol.Cancel(number)) for number in range(1, 5)]
+        lines.append(protocol.encode(each_command(LAST_COMMAND, checkpoint)[0]))
         trial.calls = 1
         outcome = self._call("generator", home, [line.decode("latin-1") for line in lines])
         for reason in wrong_with("generator", outcome):
             trial.failures.append(("generator", reason, outcome.out + outcome.err))
 
 
-def command_line(number: int, checkpoint: Path) -> bytes:
-    """A line that asks a generator for a short text."""
-    from tuigpt.config import SampleConfig
-    from tuigpt.generation import protocol
+LAST_COMMAND = 77
+"""Number of the command that a generator must answer whatever came before it."""
 
-    config = SampleConfig(max_new_tokens=5, seed=1)
-    fields = {
-        "id": number, "checkpoint": str(checkpoint), "prompt": "But", "temperature": 0.8,
-        "top_k": 5, "seed": 1, "max_new_tokens": config.max_new_tokens,
-    }  # fmt: skip
-    return protocol.encode(protocol.Generate(**fields))  # type: ignore[arg-type]
+
+def each_command(number: int, checkpoint: Path) -> list[protocol.Command]:
+    """One command of each kind to a generator."""
+    path, config = os.fsencode(checkpoint), SampleConfig(max_new_tokens=5, top_k=5, seed=1)
+    return [
+        protocol.Generate(number, path, "But", config, samples=2, top_logprobs=2),
+        protocol.Generate(number, path, "soft", config, forced_ids=[1, 2]),
+        protocol.SetConfig(number, config),
+        protocol.Cancel(number),
+        protocol.NextToken(number, path, "But", config),
+        protocol.Score(number, path, "But soft"),
+        protocol.FindCopies(number, path, "But soft, what light"),
+        protocol.Verify(number, path, "But", config, [1, 2, 3]),
+    ]
 
 
 def serve(home: Path, lines: list[bytes], cwd: Path) -> Outcome:
-    """Send lines to a generator until it has answered command 77, then hang up."""
+    """Send lines to a generator until it has answered the last one, then hang up."""
     commands, commands_in = os.pipe()
     reports_out, reports = os.pipe()
 
@@ -589,9 +600,9 @@ def serve(home: Path, lines: list[bytes], cwd: Path) -> Outcome:
                 if not part:
                     break
                 read += part
-                if re.search(rb'"id": ?77[,}]', read) and re.search(
-                    rb'"kind": ?"(Done|done)"[^\n]*"id": ?77|"id": ?77[^\n]*"kind": ?"(Done|done)"',
-                    read,
+                if any(
+                    isinstance(report, protocol.Done) and report.id == LAST_COMMAND
+                    for report in map(protocol.decode_report, read.split(b"\n")[:-1])
                 ):
                     answered = True
                     break

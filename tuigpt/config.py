@@ -72,6 +72,9 @@ GELUS = ("tanh", "exact")
 """How GELU can be computed: the tanh approximation of GPT-2 and the workshop, or as nanoGPT does.
 The difference is far below what a reader sees, but the same weights mean another model."""
 
+MAX_LAYERS = 1_000
+"""More than any transformer has; it keeps a file that claims to hold more from being believed."""
+
 
 @dataclass(frozen=True)
 class GPTConfig:
@@ -93,6 +96,8 @@ class GPTConfig:
     def __post_init__(self) -> None:
         _require(self.gelu in GELUS, "gelu", self.gelu, f"one of {', '.join(GELUS)}")
         _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
+        need = f"at most {MAX_LAYERS:,}"
+        _require(self.n_layer <= MAX_LAYERS, "n_layer", self.n_layer, need)
         _require(
             _finite(self.dropout) and 0 <= self.dropout < 1,
             "dropout", self.dropout, "at least 0 and less than 1",

@@ -223,7 +223,7 @@ def to_json(record: object) -> str:
     Args:
         record: a mapping, a msgspec Struct or a dataclass.
     """
-    fields: dict[str, Any] = msgspec.to_builtins(record, enc_hook=_plain)
+    fields: dict[str, Any] = msgspec.to_builtins(record)
     bad = [k for k, v in fields.items() if isinstance(v, float) and not math.isfinite(v)]
     if bad:
         fields = {k: None if k in bad else v for k, v in fields.items()} | {"nonfinite": bad}
@@ -233,12 +233,6 @@ def to_json(record: object) -> str:
     except UnicodeEncodeError:  # a path may hold bytes that are no UTF-8
         line = json.dumps(fields, allow_nan=False)
     return line
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, msgspec.Raw):
-        return msgspec.json.decode(value)
-    raise NotImplementedError(type(value))
 
 
 def write_json(path: Path, record: object) -> None:

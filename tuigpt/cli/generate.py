@@ -268,7 +268,7 @@ def _add_flags(parser: Parser) -> None:
     )  # fmt: skip
     parser.flag(
         "--recited", group=checks, default="0", metavar="N",
-        help="tell which parts of N and more characters are copied from the training text",
+        help="report which parts of N and more characters are copied from the training text",
     )  # fmt: skip
     parser.flag(
         "--logprobs", "--probs", group=checks, metavar="N",

@@ -35,7 +35,7 @@ def note_on_prompt(prompt: Prompt, typed: str) -> None:
 
 
 def choose_checkpoint(home: Path, spec: str) -> Checkpoint:
-    """The checkpoint that the user names; tells if it is not the newest because that is broken.
+    """The checkpoint that the user names; a note says when newer ones are broken.
 
     Raises:
         UserError: there is none.

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -13,6 +10,7 @@ from pathlib import Path
 from tuigpt.config import SampleConfig
 from tuigpt.paths import default_home, runs_dir
 from tuigpt.runs.folder import Checkpoint
+from tuigpt.shell import bash_line, tuigpt_line
 
 
 def tuigpt_command(
@@ -30,21 +28,16 @@ def tuigpt_command(
         home: where the user's runs are; it is in the command if it is not the default.
         extra: further arguments that the text depends on.
     """
-    words = ["tuigpt", "generate"]
-    if checkpoint.built_in:
-        words.append(checkpoint.label)
-    elif checkpoint.path.is_relative_to(runs_dir(home) / checkpoint.run):
-        words.append(checkpoint.label)
-        if home != default_home():
-            words.append(f"--home={home}")
-    else:
-        words.append(str(checkpoint.path.absolute()))
-    words.append(f"--prompt={prompt}")
+    in_home = checkpoint.path.is_relative_to(runs_dir(home) / checkpoint.run)
+    by_name = in_home or checkpoint.built_in
+    subject = checkpoint.label if by_name else str(checkpoint.path.absolute())
+    flags = [f"--prompt={prompt}"]
     for entry in fields(SampleConfig):
         value = getattr(config, entry.name)
         if entry.name not in ("top_p", "min_p") or value != entry.default:
-            words += ["--" + entry.name.replace("_", "-"), repr(value)]
-    return _for_bash([*words, *extra])
+            flags += ["--" + entry.name.replace("_", "-"), repr(value)]
+    home = home if in_home else default_home()
+    return tuigpt_line("generate", subject, *flags, *extra, home=home)
 
 
 def workshop_command(
@@ -65,7 +58,7 @@ def workshop_command(
     words = ["python", "generate.py", checkpoint, f"--prompt={prompt}"]
     words += ["--max_new_tokens", str(config.max_new_tokens)]
     words += ["--temperature", repr(temperature), "--top_k", str(top_k)]
-    return _for_bash([*words, "--seed", str(config.seed)])
+    return bash_line([*words, "--seed", str(config.seed)])
 
 
 def card(text: str, command: str, workshop: str | None, checkpoint: Path, sha256: str) -> str:
@@ -97,21 +90,3 @@ def file_sha256(path: Path) -> str:
     """
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\udc80-\udcff]")
-
-
-def _for_bash(words: Sequence[str]) -> str:
-    """One line of bash. What a terminal would take for a key, or no text can hold, is escaped."""
-    return " ".join(
-        _ansi_c(word) if _CONTROLS.search(word) else shlex.quote(word) for word in words
-    )
-
-
-def _ansi_c(word: str) -> str:
-    word = word.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-    escaped = _CONTROLS.sub(
-        lambda found: "".join(f"\\x{byte:02x}" for byte in os.fsencode(found[0])), word
-    )
-    return f"$'{escaped}'"

@@ -143,7 +143,7 @@ class GeneratorClient:
         await self._send(SetConfig(number, config))
 
     async def cancel(self, number: int) -> None:
-        """Ask for the end of the text with this number; its `Done` tells when it came."""
+        """Ask for the end of the text with this number; its `Done` comes then."""
         await self._send(Cancel(number))
 
     async def next_token(

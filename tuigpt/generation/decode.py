@@ -136,7 +136,7 @@ class TextGenerator:
 
         Raises:
             ConfigError: the window has no such name, or the samples are too many or too few.
-            UserError: a forced token is not in the model's vocabulary.
+            UserError: a forced token is not in the model's vocabulary, or the memory is too small.
         """
         if window not in WINDOWS:
             raise ConfigError("window", window, f"one of {', '.join(WINDOWS)}")
@@ -157,7 +157,13 @@ class TextGenerator:
         self._rolling = window == "rolling"
         self._block_size = model.config.block_size
         self._device = model.lm_head.weight.device
-        self._cached = CachedGPT(model, samples)
+        try:
+            self._cached = CachedGPT(model, samples)
+        except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
+            raise UserError(
+                f"{samples} texts in a context of {self._block_size:,} tokens do not fit into the"
+                " memory; ask for fewer at a time"
+            ) from None
         self._noise = torch.empty(samples, model.config.vocab_size)
         self._draws = [
             (row, torch.Generator().manual_seed((config.seed + i) % 2**63))

@@ -37,10 +37,10 @@ class LoadedModel:
         self.config = SampleConfig()
 
     def generate(self, prompt: str = "", **settings: float) -> Iterator[str]:
-        """Write on after a prompt.
+        """Continue a prompt.
 
         Args:
-            prompt: text to continue; of characters that the model does not know a warning tells.
+            prompt: text to continue; a warning names characters that the model does not know.
             settings: those of `SampleConfig` that are to differ from `config`, by their names, such
                 as `temperature=0.5`, `max_new_tokens=1000` or `seed=7`.
 

@@ -73,7 +73,7 @@ def surprises(model: GPT, ids: Tensor) -> Iterator[Tensor]:
     stride = max(1, size // 2)
     device = model.lm_head.weight.device
     # Window number i predicts the tokens [i * stride + 1, i * stride + size]; only the first
-    # window counts whole, the others add what the one before did not reach.
+    # window counts in full, the others add what the one before did not reach.
     n_full = max(0, (len(ids) - 1 - size) // stride + 1)
     for first in range(0, n_full, _BATCH):
         starts = torch.arange(first, min(first + _BATCH, n_full)) * stride

@@ -174,7 +174,7 @@ class Cancel(_Message, frozen=True):
 
 
 class NextToken(_Message, frozen=True):
-    """Command: tell the distribution after a prompt, and what the seed picks, without writing.
+    """Command: report the distribution after a prompt, and what the seed picks.
 
     Attributes:
         forced_ids: tokens that stand after the prompt, as in `Generate`.
@@ -190,7 +190,7 @@ class NextToken(_Message, frozen=True):
 
 
 class Score(_Message, frozen=True):
-    """Command: tell how surprising a text is to the model."""
+    """Command: measure how surprising a text is to the model."""
 
     id: CommandId
     checkpoint: PathBytes

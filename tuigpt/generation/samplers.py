@@ -4,7 +4,7 @@ The samplers work in this order, each on what the one before left: temperature, 
 min-p; then one token is drawn. All filters keep a head of the tokens ordered by likelihood.
 
 The draw is `torch.multinomial`'s own: probabilities divided by exponential noise, the largest
-quotient wins. Having the noise in hand tells how close the draw was (`pick_surely`).
+quotient wins. Having the noise shows how close the draw was (`pick_surely`).
 """
 
 import math
@@ -111,7 +111,7 @@ def draw_noise(out: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def pick(logits: Tensor, config: SampleConfig, noise: Tensor) -> Tensor:
-    """Draw the next token with given noise, as `torch.multinomial` would.
+    """Draw the next token with the noise of a draw, as `torch.multinomial` would.
 
     Args:
         logits: (..., vocab_size) float32 on the CPU.
@@ -131,7 +131,7 @@ def pick(logits: Tensor, config: SampleConfig, noise: Tensor) -> Tensor:
 
 
 def broken_logits() -> UserError:
-    """What to tell when a model's logits are not finite."""
+    """The refusal when a model's logits are not finite."""
     return UserError(
         "this checkpoint is broken: its weights give logits that are not finite;"
         " open an earlier checkpoint"
@@ -151,7 +151,7 @@ class SurePick(NamedTuple):
 
 
 def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick:
-    """Draw like `pick`, and tell where `ROUNDING` could decide.
+    """Draw like `pick`, and say where `ROUNDING` could decide.
 
     In logarithms the winner is the largest of `logit / temperature - log(noise)` among the kept
     tokens. A draw is sure when the winner is kept, and leads everyone who may be kept, whatever

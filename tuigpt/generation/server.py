@@ -191,7 +191,7 @@ class Server:
             stat = path.stat()
         except OSError as error:
             raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
-        # Another file may come to bear the name, so the name alone says too little.
+        # Another file may get this name, so the name alone does not identify it.
         mark = (os.fsencode(path), stat.st_mtime_ns, stat.st_ino)
         loaded = self._models.pop(mark, None)
         if loaded is None:

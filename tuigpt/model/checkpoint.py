@@ -8,6 +8,7 @@ and where the weights come from (run, step, losses, corpus, versions). Nothing i
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,10 +17,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
+from torch.nn import Parameter
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.files import UnreadableFile, to_json, write_atomic
+from tuigpt.files import UnreadableFile, write_atomic
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
@@ -48,7 +50,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
     """Write a checkpoint all at once.
 
     Args:
-        facts: what else the header tells.
+        facts: what else the header holds.
 
     Raises:
         OSError: it could not be written; an older file of that name is untouched.
@@ -58,7 +60,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
         **msgspec.structs.asdict(facts),
         format=FORMAT,
         model=model.config,
-        tokenizer=msgspec.Raw(to_json(tokenizer.to_dict()).encode()),
+        tokenizer=tokenizer.to_dict(),
         versions=versions(),
     )
     write_atomic(path, save(tensors, to_metadata(header)))
@@ -69,7 +71,7 @@ class LoadedCheckpoint(NamedTuple):
 
     Attributes:
         model: float32, in eval mode.
-        header: what else its file tells: run, step, losses, corpus, versions.
+        header: what else its file says: run, step, losses, corpus, versions.
     """
 
     model: GPT
@@ -91,9 +93,7 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         config = header.model
         with safe_open(path, framework="pt", device=str(device)) as file:
             model = _model_for(file, config)
-            tokenizer = tokenizer_from_dict(
-                msgspec.json.decode(header.tokenizer, type=dict[str, Any])
-            )
+            tokenizer = tokenizer_from_dict(header.tokenizer)
             if tokenizer.vocab_size != config.vocab_size:
                 raise ValueError(
                     f"its vocabulary has {tokenizer.vocab_size} tokens, its model"
@@ -113,10 +113,12 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         raise _unfit(path, str(error).partition("\n")[0]) from None
     except (TypeError, KeyError, AttributeError):
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
+    except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
+        raise _unfit(path, f"its weights do not fit into the memory of {device}") from None
     return LoadedCheckpoint(_filled(model, weights), tokenizer, header)
 
 
-def assemble(config: GPTConfig, weights: dict[str, Tensor]) -> GPT:
+def assemble(config: GPTConfig, weights: Mapping[str, Tensor]) -> GPT:
     """A model with these weights, in eval mode.
 
     Args:
@@ -127,9 +129,12 @@ def assemble(config: GPTConfig, weights: dict[str, Tensor]) -> GPT:
     return _filled(model, weights)
 
 
-def _filled(model: GPT, weights: dict[str, Tensor]) -> GPT:
-    model.load_state_dict({**weights, TIED: weights["transformer.wte.weight"]}, assign=True)
-    model.transformer.wte.weight = model.lm_head.weight  # assigning gave each its own parameter
+def _filled(model: GPT, weights: Mapping[str, Tensor]) -> GPT:
+    # Not by load_state_dict, whose time is quadratic in the number of layers.
+    for name, weight in weights.items():
+        owner, _, own_name = name.rpartition(".")
+        model.get_submodule(owner).register_parameter(own_name, Parameter(weight))
+    model.lm_head.weight = model.transformer.wte.weight
     return model.eval()
 
 

@@ -55,7 +55,7 @@ def memory_bytes(device: torch.device) -> int:
         return int(torch.cuda.get_device_properties(device).total_memory)
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**63 - 1  # not told here; the attempt will show
+    return 2**63 - 1  # unknown here; the attempt will show
 
 
 def describe(device: torch.device) -> str:
@@ -63,11 +63,6 @@ def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return str(device)
-
-
-def type_name(dtype: torch.dtype) -> str:
-    """A number type as users know it, such as `float32`."""
-    return str(dtype).removeprefix("torch.")
 
 
 def faster_precision(config: GPTConfig, device: torch.device) -> str:
@@ -104,7 +99,7 @@ def _has_bfloat16(device: torch.device) -> bool:
             return False
         present = torch.cpu.get_capabilities()
         return any(present.get(name, False) for name in _BFLOAT16_INSTRUCTIONS)
-    return True  # MPS: the trial tells
+    return True  # MPS: the trial decides
 
 
 def use_few_threads() -> None:

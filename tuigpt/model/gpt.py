@@ -1,4 +1,4 @@
-"""The GPT of the workshop's part 2, whole, in one file.
+"""The GPT of the workshop's part 2, in one file.
 
 The names of modules and parameters are the workshop's, so that its weights load here and ours
 load there. The one addition is dropout, which is off by default.

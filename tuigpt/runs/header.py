@@ -7,7 +7,7 @@ nats per token, as they were optimised, and where the name says so in nats per c
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -66,13 +66,13 @@ class Header(CheckpointFacts, frozen=True, kw_only=True):
     """A whole header.
 
     Attributes:
-        tokenizer: JSON of the tokenizer's own kind.
+        tokenizer: what the tokenizer's own kind tells of itself.
         versions: of tuigpt, torch and python.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1)]
     model: GPTConfig
-    tokenizer: msgspec.Raw
+    tokenizer: dict[str, Any]
     versions: dict[str, Word] = {}
 
     def __post_init__(self) -> None:

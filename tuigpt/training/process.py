@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import sys
@@ -22,6 +21,7 @@ from tuigpt.estimate import needed_bytes
 from tuigpt.runs.control import Requests
 from tuigpt.runs.folder import TRAINER_LOG, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_home
+from tuigpt.shell import tuigpt_line
 from tuigpt.training.process_group import Team
 from tuigpt.training.recorder import Recorder
 from tuigpt.training.start import Prepared, begin, go_on
@@ -273,9 +273,13 @@ def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:
         recorder.close("stopped", f"stopped at step {trainer.step:,}")
         console.end(
             _where(recorder.folder, trainer, "stopped")
-            + f"\ngo on with: tuigpt train --resume {shlex.quote(recorder.folder.name)}"
+            + f"\nresume with: {_resume(recorder.folder)}"
         )
     return 0
+
+
+def _resume(folder: Path) -> str:
+    return tuigpt_line("train", f"--resume={folder.name}", home=folder.parent.parent)
 
 
 def _where(folder: Path, trainer: Trainer, how: str) -> str:

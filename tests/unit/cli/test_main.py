@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -14,7 +15,6 @@ import pytest
 from conftest import VERSE, MakeRun
 
 from tuigpt.cli.main import main
-from tuigpt.runs import lock
 from tuigpt.runs.folder import Run
 from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import utc_now
@@ -93,7 +93,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["verse.txt", "--name=a@1"], "--name 'a@1' cannot be"),
         (["verse.txt", "--name=a\x1b[31m\nb"], "cannot be a run's name"),
         (["verse.txt", "--n-embd=1000000"], "memory"),
-        (["verse.txt", "--n-layer=1000000000"], "memory"),
+        (["verse.txt", "--n-layer=1000000000"], "--n-layer is 1000000000, but it must be at most"),
         (["verse.txt", "--no-such-flag"], "--no-such-flag"),
         (["verse.txt", "--no-\x1b[31m-flag\n"], "no flag"),
         (["--resume", "gone"], "no run 'gone'.*there are no runs yet"),
@@ -148,7 +148,7 @@ class TestResume:
         def no_locks(*arguments: object, **options: object) -> bool:
             raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(lock, "lock_descriptor", no_locks)
+        monkeypatch.setattr(fcntl, "flock", no_locks)
         make_run("busy", state="training", pid=os.getpid(), host=socket.gethostname())
         said = refusal(capsys, "train", "--resume", "busy")
         assert f"run 'busy' is being trained already (process {os.getpid()})\n" in said
@@ -156,9 +156,12 @@ class TestResume:
     def test_one_whose_process_number_is_now_somebody_elses(
         self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
     ) -> None:
-        make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
+        killed = make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
+        (killed.folder / "trainer.lock").touch()
         said = refusal(capsys, "train", "--resume", "killed")
-        assert "run 'killed' cannot be resumed: its run.json" in said  # which was made by hand
+        assert (
+            "run 'killed' cannot be resumed: it has no readable resume" in said
+        )  # which was made by hand
 
     def test_a_finished_run(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert main(["train", "verse.txt", "--name=done", *SMALL, "--max-steps=2"]) == 0

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from conftest import MakeRun, checkpoint_header, write_header_only
 
+from tuigpt import shell
 from tuigpt.cli.flags import given_fields
 from tuigpt.config import SampleConfig
-from tuigpt.generation import card as card_module
 from tuigpt.generation.card import card, file_sha256, tuigpt_command, workshop_command
 from tuigpt.runs.folder import Checkpoint, Run, read_checkpoint
 
@@ -100,7 +100,7 @@ def test_the_usual_home_and_the_built_in_model_need_no_home(
     assert poet.last is not None
     words = shlex.split(tuigpt_command(poet.last, home, "x", SampleConfig()))
     assert words[:4] == ["tuigpt", "generate", "poet@5000", "--prompt=x"]
-    monkeypatch.setattr(card_module, "default_home", lambda: home)
+    monkeypatch.setattr(shell, "default_home", lambda: home)
     words = shlex.split(tuigpt_command(checkpoint, home, "x", SampleConfig()))
     assert words[2:4] == ["run@100", "--prompt=x"]
 

@@ -1,5 +1,7 @@
 """Tests of generation against the workshop's loop, written out here as its part 4 describes it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -52,6 +54,18 @@ def workshop(model: GPT, ids: list[int], config: SampleConfig) -> list[int]:
             token = torch.multinomial(F.softmax(logits, dim=-1), num_samples=1)
             idx = torch.cat((idx, token), dim=1)
     return idx[0, len(ids) :].tolist()
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let no allocation of more than a few gigabytes succeed."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def random_ids(count: int, model: GPT, seed: int = 1) -> torch.Tensor:
@@ -200,6 +214,12 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
     for asked in (dict(samples=0), dict(samples=101), dict(window="round")):
         with pytest.raises(ConfigError):
             TextGenerator(model, torch.tensor([1]), SampleConfig(), **asked)
+    hungry = make_model(block_size=2**22, n_layer=1).requires_grad_(False)
+    with (
+        limited_memory(),
+        pytest.raises(UserError, match="100 texts in a context of 4,194,304 tokens do not fit"),
+    ):
+        TextGenerator(hungry, torch.tensor([1]), SampleConfig(), samples=100)
     for token in (-1, 11):
         with pytest.raises(UserError, match="vocabulary"):
             TextGenerator(model, torch.tensor([1]), SampleConfig(), forced_ids=[token])

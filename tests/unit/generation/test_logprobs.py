@@ -4,7 +4,6 @@ import math
 
 import pytest
 import torch
-from msgspec import Raw
 
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
@@ -21,7 +20,7 @@ torch.set_num_threads(1)
 
 LETTERS = CharTokenizer("abcdefg")
 
-HEADER = Header(step=0, format=1, model=GPTConfig(4), tokenizer=Raw(b"{}"))
+HEADER = Header(step=0, format=1, model=GPTConfig(4), tokenizer={})
 
 
 def make_model(block_size: int = 8) -> GPT:

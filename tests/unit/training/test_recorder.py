@@ -13,7 +13,7 @@ import torch
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import list_checkpoints
-from tuigpt.runs.metrics import METRICS_FILE, MetricsTail
+from tuigpt.runs.metrics import METRICS_FILE, EventLine, MetricsTail
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.runs.status import read_status, status_of_this_process
 from tuigpt.text.tokenizer import CharTokenizer
@@ -107,8 +107,9 @@ class TestAFullDisk:
         message = read_status(tmp_path).message
         assert "cannot save step" in message and "No space left on device" in message
         assert "tried again" in message and steps(tmp_path) == []
-        told = [r for r in MetricsTail(tmp_path / METRICS_FILE).read_new() if r["kind"] == "event"]
-        assert told and all("No space left" in r["message"] for r in told)
+        lines, _ = MetricsTail(tmp_path / METRICS_FILE).read_new()
+        told = [line for line in lines if isinstance(line, EventLine)]
+        assert told and all("No space left" in line.message for line in told)
 
     def test_it_is_tried_again_and_the_message_goes(
         self, trainer: Trainer, recorder: Recorder, tmp_path: Path, disk: dict[str, Any]

@@ -17,6 +17,7 @@ from system.test_train import lines_of, losses, tensor_bytes
 from tuigpt.cli.main import main
 from tuigpt.files import read_json, write_json
 from tuigpt.runs.folder import open_run
+from tuigpt.runs.record import read_run_record
 
 FLAGS = ["verse.txt", *TINY, "--eval-interval=10"]
 
@@ -119,9 +120,10 @@ class TestFrom:
             in result.stdout
         )
         child = open_run(home / "runs/run-1")
-        assert child.record["parent"]["run"] == "run" and child.record["parent"]["step"] == 20
-        assert len(child.record["parent"]["sha256"]) == 64
-        assert child.record["model"] == open_run(finished).record["model"]
+        record = read_run_record(child.folder)
+        assert record.parent and (record.parent.run, record.parent.step) == ("run", 20)
+        assert len(record.parent.sha256) == 64
+        assert record.model == read_run_record(finished).model
         first = next(r for r in lines_of(child.folder / "metrics.jsonl") if r["kind"] == "eval")
         last = [r for r in lines_of(finished / "metrics.jsonl") if r["kind"] == "eval"][-2]
         assert first["step"] == 0 and first["val_loss"] == last["val_loss"]
@@ -157,7 +159,7 @@ class TestMinutes:
         assert said
         steps = int(said[1].replace(",", ""))
         run = open_run(home / "runs/short")
-        assert run.record["train"]["max_steps"] == run.status.step == steps
+        assert read_run_record(run.folder).train.max_steps == run.status.step == steps
         # Going on plans nothing anew.
         longer = tuigpt("train", "--resume=short", f"--max-steps={steps + 5}")
         assert longer.returncode == 0 and "are" not in longer.stdout.splitlines()[1]
