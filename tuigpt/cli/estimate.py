@@ -12,7 +12,7 @@ import torch
 
 from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
 from tuigpt.cli.parser import Command, Parser
-from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals
+from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import (
@@ -25,6 +25,7 @@ from tuigpt.estimate import (
 from tuigpt.model.device import describe, faster_precision, memory_bytes
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.reports import CostReport, to_line
+from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import Tokenizer

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from tuigpt.cli.flags import add_settings, add_text, given_fields
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
-from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals, progress_text
+from tuigpt.cli.progress import ProgressLine, progress_text
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, train_settings
 from tuigpt.errors import UserError
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.reports import Offer, TextLine, TextProblem, TextProgress, TextReport, to_line
+from tuigpt.signals import end_cleanly_on_signals
 
 if TYPE_CHECKING:
     from tuigpt.text.read import ProgressCallback

@@ -1,11 +1,8 @@
-"""Telling how far a long reading is, and ending it cleanly when asked to."""
+"""Telling how far a long reading is."""
 
 from __future__ import annotations
 
-import signal
-import sys
-from types import FrameType
-from typing import NoReturn, TextIO
+from typing import TextIO
 
 from tuigpt.cli.live_line import LiveLine
 from tuigpt.wording import file_size
@@ -41,14 +38,3 @@ def progress_text(what: str, done: int, total: int) -> str:
     if total <= 1:
         return f"{what} …"
     return f"{what}: {100 * done // total} % of {file_size(total)}"
-
-
-def end_cleanly_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end the process as ctrl+c does: nothing half-made is left behind."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _exit)
-
-
-def _exit(number: int, frame: FrameType | None) -> NoReturn:
-    sys.exit(128 + number)

@@ -15,13 +15,13 @@ from typing import Any
 import torch
 
 from tuigpt.cli.console import Console
-from tuigpt.cli.progress import end_cleanly_on_signals
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.estimate import needed_bytes
 from tuigpt.runs.control import Requests
 from tuigpt.runs.folder import TRAINER_LOG, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.shell import tuigpt_line
+from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.training.process_group import Team
 from tuigpt.training.recorder import Recorder
 from tuigpt.training.start import Prepared, begin, go_on
