@@ -169,7 +169,7 @@ def _measure(home: Path, spec: str, text: _Text, device: str) -> Row:
 
 def _add_flags(parser: Parser) -> None:
     parser.add_argument(
-        "arguments", nargs="+", type=filled, metavar="CHECKPOINT",
+        "checkpoints", nargs="+", type=filled, metavar="CHECKPOINT",
         help="checkpoints, as for generate; and at the end a text file, or - for standard input"
         " (default: the validation part of the text that the first was trained on)",
     )  # fmt: skip
@@ -182,7 +182,7 @@ COMMANDS = {
         usage="CHECKPOINT... [TEXT] [flags]",
         add_flags=_add_flags,
         run=lambda options: evaluate(
-            home_dir(options.home), options.arguments, options.device, options.json
+            home_dir(options.home), options.checkpoints, options.device, options.json
         ),
         examples=("tuigpt eval poems@best poems@last", "tuigpt eval poems poet other.txt"),
     )

@@ -37,9 +37,10 @@ def _add_flags(parser: Parser) -> None:
 
 def _run(options: Namespace) -> int:
     home = home_dir(options.home)
-    with ProgressLine(sys.stderr) as progress:
-        from tuigpt.model.formats.importing import import_models
 
+    from tuigpt.model.formats.importing import import_models
+
+    with ProgressLine(sys.stderr) as progress:
         imported = import_models(
             [user_path(path) for path in options.paths],
             home,

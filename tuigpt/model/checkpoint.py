@@ -23,7 +23,7 @@ from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.files import UnreadableFile, write_atomic
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
+from tuigpt.runs.header import CheckpointFacts, Header, format_of, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.version import __version__
 
@@ -58,7 +58,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
     header = Header(
         **msgspec.structs.asdict(facts),
-        format=FORMAT,
+        format=format_of(model.config),
         model=model.config,
         tokenizer=tokenizer.to_dict(),
         versions=versions(),

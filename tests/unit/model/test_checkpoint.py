@@ -152,8 +152,8 @@ class TestRefused:
         assert "not one of tuigpt's checkpoints" in refusal(path)
 
     def test_one_from_a_newer_tuigpt(self, saved: Path) -> None:
-        rewrite(saved, format=2)
-        assert "newer tuigpt" in refusal(saved)
+        rewrite(saved, format=3)
+        assert "its format is 3, and this one reads up to 2" in refusal(saved)
 
     def test_a_vocabulary_that_does_not_fit_the_model(self, saved: Path) -> None:
         rewrite(saved, tokenizer={"type": "char", "vocab": "abc"})
