@@ -115,6 +115,13 @@ class TestRoundTrip:
         assert [p.name for p in saved.parent.iterdir()] == [saved.name]
 
 
+def test_one_of_format_2_says_how_its_gelu_is_computed(saved: Path) -> None:
+    newer = load_checkpoint(FIXTURES / "checkpoint-v2.safetensors", CPU)
+    assert (newer.header.format, newer.model.config.gelu) == (2, "exact")
+    older = load_checkpoint(saved, CPU)
+    assert (older.header.format, older.model.config.gelu) == (1, "tanh")
+
+
 class TestRefused:
     def test_a_missing_file(self, tmp_path: Path) -> None:
         assert "No such file" in refusal(tmp_path / "gone.safetensors")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +71,7 @@ PROGRAMS = {
     ),
     "huggingface": Program(
         "Hugging Face", _huggingface, only_characters=False, gelu="",
-        advice='open it: transformers.AutoModelForCausalLM.from_pretrained("{folder}")',
+        advice="open it with transformers.AutoModelForCausalLM.from_pretrained: {folder}",
     ),
 }  # fmt: skip
 """What can be exported to, by the name that a user gives."""
@@ -106,7 +108,7 @@ def export_checkpoint(checkpoint: Checkpoint, to: str, folder: Path) -> Exported
             f"cannot export {checkpoint.label!r}: {program.title} knows only tokens that are"
             " characters, but its tokens are pairs of bytes; huggingface knows them"
         )
-    name = folder.name
+    name = re.sub(r"[^\w.+-]+", "-", folder.name)
     files = program.files(loaded, name)
     if to == "workshop" and (log := _loss_log(checkpoint, loaded.header)):
         files[LOSS_LOG] = to_json(log).encode()
@@ -124,7 +126,8 @@ def export_checkpoint(checkpoint: Checkpoint, to: str, folder: Path) -> Exported
         raise UserError(f"{str(folder)!r} is there already; choose another folder") from None
     except OSError as error:
         raise UserError(f"cannot write {str(folder)!r}: {error.strerror or error}") from None
-    notes.append(program.advice.format(folder=folder, name=name, step=loaded.header.step))
+    quoted = shlex.quote(str(folder))
+    notes.append(program.advice.format(folder=quoted, name=name, step=loaded.header.step))
     return Exported(folder, tuple(files), tuple(notes))
 
 
