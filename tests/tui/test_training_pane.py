@@ -4,43 +4,49 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
 
+from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.runs.folder import Run
-from tuigpt.runs.metrics import History
+from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, History, SampleLine, StepLine
+from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.tui.messages import AskTrainer, ResumeRun
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
 
+PLAYS = {"guessing": 4.17, "letters": 3.32, "pairs": 2.48, "triples": 2.07}
+
 
 def run(state: str = "training", message: str = "", name: str = "verse") -> Run:
-    record = {"model": {"vocab_size": 65}, "corpus": {"symbols": 65}}
+    record = RunRecord(
+        model=GPTConfig(), train=TrainConfig(), tokenizer=TokenizerFacts("char", 65),
+        corpus=CorpusFacts(name="shakespeare", symbols=65), baselines_by_name=PLAYS,
+    )  # fmt: skip
     return Run(Path("/runs") / name, record, RunStatus(state=state, message=message), ())
 
 
-def history(*records: dict[str, Any]) -> History:
+def history(*lines: AnyLine) -> History:
     made = History()
-    for record in records:
-        made.add(record)
+    made.add(lines)
     return made
 
 
-def step(n: int, loss: float = 2.0) -> dict[str, Any]:
-    return {"kind": "step", "step": n, "loss": loss}
+def step(n: int, loss: float = 2.0) -> StepLine:
+    return StepLine(step=n, loss=loss)
 
 
-def evaluation(n: int, loss: float) -> dict[str, Any]:
-    return {"kind": "eval", "step": n, "val_loss": loss, "whole": False}
+def evaluation(n: int, loss: float) -> EvalLine:
+    nan = ("val_loss",) if math.isnan(loss) else ()
+    return EvalLine(step=n, val_loss=None if nan else loss, nonfinite=nan)
 
 
-def sample(n: int, text: str) -> dict[str, Any]:
-    return {"kind": "sample", "step": n, "prompt": "To be", "text": text}
+def sample(n: int, text: str) -> SampleLine:
+    return SampleLine(step=n, prompt="To be", text=text)
 
 
 class Host(App[None]):
@@ -101,7 +107,7 @@ async def test_it_says_what_the_loss_means_and_that_it_memorises() -> None:
     app = Host()
     async with app.run_test(size=(90, 30)) as pilot:
         app.pane.show(run(), history(step(1), evaluation(1, 2.5)), True)
-        assert "val 2.500 nats = 3.61 bits" in app.words and "common pairs" in app.words
+        assert "val 2.500 nats = 3.61 bits" in app.words and "in pairs" in app.words
         later = history(evaluation(100, 1.5), step(200), evaluation(200, 2.0))
         app.pane.show(run(), later, True)
         await pilot.pause()
@@ -121,7 +127,7 @@ async def test_samples_come_one_below_the_other() -> None:
     async with app.run_test(size=(70, 40)) as pilot:
         growing = history(sample(100, " or [not]"))
         app.pane.show(run(), growing, True)
-        growing.add(sample(200, "\nto be"))
+        growing.add([sample(200, "\nto be")])
         app.pane.show(run(), growing, True)
         await pilot.pause()
         text = app.samples
@@ -146,7 +152,7 @@ async def test_a_resumed_run_forgets_the_samples_ahead() -> None:
     async with app.run_test(size=(70, 40)) as pilot:
         growing = history(sample(100, " one"), sample(200, " two"))
         app.pane.show(run(), growing, True)
-        growing.add({"kind": "event", "step": 150, "message": "resumed at step 150"})
+        growing.add([EventLine(step=150, message="resumed at step 150")])
         app.pane.show(run(), growing, True)
         await pilot.pause()
         assert "To be one" in app.samples and "To be two" not in app.samples

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).resolve().parents[2] / "tuigpt"
 def test_a_clone_that_is_not_installed_starts_children_of_its_own(tmp_path: Path) -> None:
     clone = tmp_path / "clone" / "tuigpt"
     shutil.copytree(PACKAGE, clone, ignore=shutil.ignore_patterns("__pycache__"))
-    (clone / "__init__.py").write_text('__version__ = "of the clone"\n')
+    (clone / "version.py").write_text('__version__ = "of the clone"\n')
     program = (
         "import subprocess\n"
         "from tuigpt.child import child_command, child_environment\n"

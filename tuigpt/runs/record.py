@@ -105,14 +105,8 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def baselines(self) -> Baselines:
-        """What counting alone reaches on the text; at least what guessing does."""
-        measured = Baselines.named(self.baselines_by_name)
-        return measured if measured.guessing is not None else Baselines.of_symbols(self.symbols)
-
-    @property
-    def symbols(self) -> int:
-        """Number of different characters of the text."""
-        return self.corpus.symbols or self.model.vocab_size
+        """What counting alone reaches on the text."""
+        return Baselines.named(self.baselines_by_name)
 
 
 def find_corpus(checkpoint: Path, corpus: CorpusFacts) -> CorpusFacts:

@@ -175,7 +175,7 @@ class TestRefused:
             (dict(model=vars(CONFIG) | {"n_layer": 5}), "not hold the weights"),
             (dict(model=vars(CONFIG) | {"n_layer": 1_000}), "not hold the weights"),
             (dict(model=vars(CONFIG) | {"n_layer": 10**9}), "at most 1,000"),
-            (dict(model=vars(CONFIG) | {"n_layer": 10**12}), "larger than any"),
+            (dict(model=vars(CONFIG) | {"n_layer": 10**12}), "at most 1,000"),
             (dict(model=vars(CONFIG) | {"block_size": 10**9}), "not hold the weights"),
             (dict(model=vars(CONFIG) | {"block_size": 10**30}), "larger than any"),
             (dict(tokenizer={"type": "telepathy"}), "telepathy"),
