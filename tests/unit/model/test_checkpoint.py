@@ -26,6 +26,7 @@ from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 CPU = torch.device("cpu")
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 VOCAB = "\n abcdé日🙂"
 CONFIG = GPTConfig(vocab_size=len(VOCAB), block_size=8, n_layer=2, n_head=2, n_embd=8, dropout=0.25)
 FACTS = CheckpointFacts(
