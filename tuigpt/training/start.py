@@ -331,7 +331,7 @@ class _Parent:
             UserError: they were asked to be others.
         """
         shape = self.model.config
-        wanted = {**(PRESETS[preset] if preset else {}), **model_fields}
+        wanted = {**(dict(PRESETS[preset]) if preset else {}), **model_fields}
         wanted.pop("dropout", None)
         for field, value in wanted.items():
             if value != getattr(shape, field):
