@@ -47,7 +47,7 @@ def _run(options: Namespace) -> int:
 
 COMMANDS = {
     "export": Command(
-        usage="CHECKPOINT --to workshop|nanogpt|huggingface [--output FOLDER]",
+        usage="CHECKPOINT --to PROGRAM [--output FOLDER]",
         add_flags=_add_flags,
         run=_run,
         examples=(
