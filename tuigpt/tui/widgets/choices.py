@@ -10,11 +10,11 @@ class Choices(OptionList):
 
     def action_page_up(self) -> None:
         if self._has_room:
-            super().action_page_up()
+            super().action_page_up()  # type: ignore[no-untyped-call]
 
     def action_page_down(self) -> None:
         if self._has_room:
-            super().action_page_down()
+            super().action_page_down()  # type: ignore[no-untyped-call]
 
     @property
     def _has_room(self) -> bool:
