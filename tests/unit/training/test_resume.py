@@ -261,3 +261,18 @@ def test_a_seed_decides_everything(tuigpt: Tuigpt, home: Path, verse_file: Path)
         for name in ("one", "two", "other")
     )
     assert one == two != other
+
+
+@pytest.mark.parametrize("name", ["status.json", "metrics.jsonl"])
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+def test_what_cannot_be_written_is_refused_before_the_first_step(
+    finished: Path, tuigpt: Tuigpt, name: str, what: str
+) -> None:
+    if (name, what) == ("status.json", "pipe"):
+        pytest.skip("a status is replaced, whatever lies there")
+    (finished / name).unlink()
+    (finished / name).mkdir() if what == "folder" else os.mkfifo(finished / name)
+    result = tuigpt("train", "--resume=run", "--max-steps=40")
+    assert result.returncode == 2
+    assert f"cannot write '{finished / name}'" in result.stderr
+    assert "Traceback" not in result.stderr
