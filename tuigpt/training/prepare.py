@@ -88,8 +88,7 @@ def read_again(
         UserError: it is gone, or has changed.
     """
     try:
-        where = msgspec.structs.replace(facts, sources=sources) if sources else facts
-        text = reopen(where, cache=cache, progress=progress)
+        text = reopen(facts, cache=cache, progress=progress, moved_to=sources)
     except UserError as error:
         raise UserError(
             f"run {run_name!r} cannot be resumed without its text: ", *error.parts,
