@@ -12,7 +12,7 @@ from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration
-from tuigpt.paths import cache_dir, home_dir
+from tuigpt.paths import home_dir
 from tuigpt.reports import CostReport, to_line
 from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
@@ -42,7 +42,7 @@ def run(
 
     model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as progress:
-        plan = Plan.make(sources, model, train_fields, cache_dir(home), progress)
+        plan = Plan.make(home, sources, model, train_fields, progress)
     problem = plan.memory_problem()
     if not as_json:
         _print(_costs(plan.report()))

@@ -11,7 +11,8 @@ import torch
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import Calibration, memory, needed_bytes, reading, step_flops
-from tuigpt.model.device import describe, faster_precision, memory_bytes
+from tuigpt.model.device import describe, memory_bytes
+from tuigpt.paths import cache_dir
 from tuigpt.reports import CostReport
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.read import ProgressCallback
@@ -19,6 +20,8 @@ from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.calibrate import calibrate
+from tuigpt.training.optimizers import have_compiler_cache
+from tuigpt.training.precision import settled_precision
 from tuigpt.training.prepare import make_corpus, make_tokenizer, read, settings_and_device
 from tuigpt.wording import file_size
 
@@ -42,10 +45,10 @@ class Plan:
     @classmethod
     def make(
         cls,
+        home: Path,
         sources: list[str],
         model: GPTConfig,
         train_fields: dict[str, Any],
-        cache: Path,
         progress: ProgressCallback,
     ) -> Plan:
         """Read the text as the training would.
@@ -59,6 +62,8 @@ class Plan:
             UserError: no run with these settings can start.
         """
         train_config, device = settings_and_device(train_fields)
+        cache = cache_dir(home)
+        have_compiler_cache(cache)
         text = read(sources or [BUILT_IN], train_config, cache, progress)
         tokenizer = make_tokenizer(text, train_config, model.block_size, progress)
         corpus = make_corpus(
@@ -66,7 +71,9 @@ class Plan:
         )
         config = replace(model, vocab_size=tokenizer.vocab_size)
         if train_config.precision == "auto":
-            train_config = replace(train_config, precision=faster_precision(config, device))
+            train_config = replace(
+                train_config, precision=settled_precision(config, device, home).name
+            )
         characters = train_characters(text.scan.characters, train_config.val_fraction)
         return cls(config, train_config, tokenizer, corpus, device, characters)
 
