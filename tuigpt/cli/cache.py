@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tuigpt.cli.parser import Command, Parser
+from tuigpt.files import UnreadableFile
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.wording import age, file_size, one_line
 
@@ -38,7 +39,7 @@ def _what(entry: Entry) -> str:
     try:
         about = read_about(entry.path)
         return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
-    except (OSError, ValueError):
+    except UnreadableFile:
         return entry.path.name
 
 

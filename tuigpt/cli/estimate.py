@@ -42,7 +42,7 @@ def run(
 
     model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as progress:
-        plan = Plan.make(home, sources, model, train_fields, progress)
+        plan = Plan.make(sources, model, train_fields, home, progress)
     problem = plan.memory_problem()
     if not as_json:
         _print(_costs(plan.report()))

@@ -45,10 +45,10 @@ class Plan:
     @classmethod
     def make(
         cls,
-        home: Path,
         sources: list[str],
         model: GPTConfig,
         train_fields: dict[str, Any],
+        home: Path,
         progress: ProgressCallback,
     ) -> Plan:
         """Read the text as the training would.
@@ -61,8 +61,8 @@ class Plan:
         Raises:
             UserError: no run with these settings can start.
         """
-        train_config, device = settings_and_device(train_fields)
         cache = cache_dir(home)
+        train_config, device = settings_and_device(train_fields)
         have_compiler_cache(cache)
         text = read(sources or [BUILT_IN], train_config, cache, progress)
         tokenizer = make_tokenizer(text, train_config, model.block_size, progress)
@@ -71,9 +71,8 @@ class Plan:
         )
         config = replace(model, vocab_size=tokenizer.vocab_size)
         if train_config.precision == "auto":
-            train_config = replace(
-                train_config, precision=settled_precision(config, device, home).name
-            )
+            found = settled_precision(config, device, home)
+            train_config = replace(train_config, precision=found.name)
         characters = train_characters(text.scan.characters, train_config.val_fraction)
         return cls(config, train_config, tokenizer, corpus, device, characters)
 
