@@ -5,7 +5,7 @@
 States: before there is a run, while a text is written, and beside a trainer that runs. The same
 seed sends the same bytes in the same pieces. No event may end the app: where it ends by itself,
 but for a quit that the events asked for, the script says after which event, and its exit status
-is 1. It is 1 as well if the app does not answer within twenty seconds. What the app survived is
+is 1. It is 1 as well if the app does not answer within thirty seconds. What the app survived is
 counted from its log. POSIX only; ending stray trainers needs Linux.
 """
 
@@ -33,7 +33,7 @@ TUIGPT = [sys.executable, "-m", "tuigpt"]
 
 STATES = ("before", "writing", "training")
 
-PATIENCE = 20.0
+PATIENCE = 30.0
 """Seconds within which the app must answer."""
 
 SIZES = [(80, 24), (160, 45), (60, 16), (59, 15), (100, 30), (1, 1), (0, 0), (300, 2), (80, 1)]
@@ -227,7 +227,7 @@ class Bench:
                     for event in piece:
                         app.send(event)
                     sent, here = sent + len(piece), here + len(piece)
-                    app.read(rng.choice((0.0, 0.0, 0.01, 0.05)))
+                    app.read(rng.choice((0.0, 0.01, 0.05, 0.2)))
                     if app.process.poll() is not None:
                         break
                     app.bring_to_front()

@@ -15,7 +15,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.reactive import reactive
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from tuigpt.runs.follow import Follower
 from tuigpt.tui.asking import ask
@@ -29,6 +29,7 @@ from tuigpt.tui.screens.help import Help
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.session import Session
+from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
 from tuigpt.wording import one_line
@@ -88,7 +89,7 @@ class TuigptApp(GuardedApp):
         with Horizontal(id="workbench"):
             yield from sorted(self._panes.values(), key=lambda pane: pane.entry.column)
         yield Static("tuigpt needs 60 columns\nand 16 rows", id="too-small", markup=False)
-        yield Footer(show_command_palette=False)
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.watch_pane(self.pane)
@@ -171,7 +172,7 @@ class TuigptApp(GuardedApp):
 
     def on_descendant_focus(self) -> None:
         """The pane that the focus moved into, by tab or mouse, is the active one."""
-        if self.focused is not None:
+        if self.screen_stack and self.focused is not None:
             for node in self.focused.ancestors_with_self:
                 if isinstance(node, Pane):
                     self.pane = node.entry.id

@@ -82,15 +82,16 @@ class GuardedApp(App[None]):
         drawn_at = loop.time()
         while True:
             event = await self._input.get()
-            more = not self._input.empty()
-            if more and isinstance(event, events.Key) and loop.time() < drawn_at + _BURST:
+            burst = isinstance(event, events.Key) and not self._input.empty()
+            if burst and loop.time() < drawn_at + _BURST:
                 with self.batch_update():  # nothing is drawn between the keys of a burst
                     await self._hand_on(event)
                 continue
             await self._hand_on(event)
-            if more:
+            if burst:
                 await asyncio.sleep(_DRAWING)
-            drawn_at = loop.time()
+            if isinstance(event, events.Key):
+                drawn_at = loop.time()
 
     async def _hand_on(self, event: events.Event) -> None:
         """Let an event have its effect, and those before it theirs."""

@@ -15,6 +15,7 @@ from textual.widgets.option_list import Option
 
 from tuigpt.tui.commands import Command
 from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.tui.widgets.choices import Choices
 
 
 class Palette(Dialog[Command]):
@@ -54,7 +55,7 @@ class Palette(Dialog[Command]):
         self._commands = commands
         self._found: list[Command] = []
         self._input = Input(placeholder=placeholder, compact=True, id="search")
-        self._list = OptionList(id="found", compact=True, markup=False)
+        self._list = Choices(id="found", compact=True, markup=False)
         self._list.can_focus = False
 
     def compose(self) -> ComposeResult:

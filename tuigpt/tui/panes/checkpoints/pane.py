@@ -19,6 +19,7 @@ from tuigpt.runs.poet import hide_poet, poet_is_hidden
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
+from tuigpt.tui.widgets.choices import Choices
 from tuigpt.wording import age, file_size, loss_text, one_line, short_count
 
 EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
@@ -29,7 +30,7 @@ WIDE = 60
 Row = Run | Checkpoint
 
 
-class _Rows(OptionList):
+class _Rows(Choices):
     """The list itself, which tells in the footer what enter does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -35,6 +35,7 @@ from tuigpt.runs.record import RUN_FILE
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
+from tuigpt.tui.widgets.choices import Choices
 from tuigpt.wording import overfitting, short_count
 
 BUILT_IN_TEXT = "shakespeare"
@@ -93,7 +94,7 @@ class NewRun(Dialog[str]):
         self._device_type = "cpu"  # until a timing tells
         self._refused = False
         self._known_text: tuple[tuple[str, ...], TextFacts] | None = None
-        self._presets = OptionList(
+        self._presets = Choices(
             *(Option(_preset_label(name), id=name) for name in PRESETS),
             id="preset", compact=True, markup=False,
         )  # fmt: skip
