@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from tuigpt.config import PRESETS, GPTConfig, SampleConfig
+from tuigpt.config import PRESETS, GPTConfig, Preset, SampleConfig
 from tuigpt.generation.decode import TextGenerator, plain
 from tuigpt.model.gpt import GPT
 
@@ -28,7 +28,7 @@ VOCAB_SIZE = 65
 SHORT = 16
 """Tokens of the short context."""
 
-EXTRA = {"4/4/128": dict(n_layer=4, n_head=4, n_embd=128)}
+EXTRA = {"4/4/128": Preset(n_layer=4, n_head=4, n_embd=128)}
 """A shape between the presets that others publish figures for."""
 
 

@@ -31,6 +31,11 @@ _SECTIONS = {
 """Titles in the help for settings of a training; what is in none stands under "training"."""
 
 
+_NOT_CHOSEN = {"vocab_size", "gelu"}
+"""What no flag of a new model sets: the text decides the one, and only imported models differ in
+the other."""
+
+
 def add_home(parser: Parser) -> None:
     """`--home`, which every command takes."""
     parser.flag(
@@ -55,7 +60,7 @@ def add_settings(parser: Parser) -> None:
         "--preset", group=model, choices=sorted(PRESETS),
         help=f"size of the model (default {DEFAULT_PRESET})",
     )  # fmt: skip
-    _add_fields(parser, model, GPTConfig, leave_out={"vocab_size"}, default="the preset's")
+    _add_fields(parser, model, GPTConfig, leave_out=_NOT_CHOSEN, default="the preset's")
     named = {name for names in _SECTIONS.values() for name in names}
     training = parser.add_argument_group("training")
     _add_fields(parser, training, TrainConfig, leave_out=named)

@@ -34,6 +34,9 @@ COMMANDS = {
     "next": ("judge", "show what could come next, as learned and as drawn"),
     "score": ("judge", "tell how surprising a text is to a model"),
     "recite": ("judge", "find what a text copies from a model's training text"),
+    "eval": ("eval", "compare how well checkpoints predict a text"),
+    "import": ("import_", "make a run of models of the workshop, nanoGPT or Hugging Face"),
+    "export": ("export", "write a checkpoint as one of those programs has it"),
     "list": ("runs", "list runs and their checkpoints"),
     "ask": ("runs", "pause, resume, stop or change a running training"),
     "stop": ("runs", "have a running training save and stop"),
@@ -96,7 +99,8 @@ def _run(arguments: Sequence[str]) -> int:
             program.unknown("command", name, COMMANDS)
         module, about = COMMANDS[name]
         command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
-        parser = Parser(name, command.usage, about, command.examples)
+        description = f"{about[0].upper()}{about[1:]}."
+        parser = Parser(name, command.usage, description, command.examples)
         command.add_flags(parser)
         add_home(parser)
         home = options.home

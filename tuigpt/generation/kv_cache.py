@@ -55,6 +55,7 @@ class CachedGPT:
         self._block_size = config.block_size
         self._n_head = config.n_head
         self._width = config.n_embd
+        self._gelu = _tanh_gelu if config.gelu == "tanh" else F.gelu
         self._tokens = model.lm_head.weight.detach()  # they read and write tokens
         self._positions = model.transformer.wpe.weight.detach()
         self._ln_f = _parameters(model.transformer.ln_f)
@@ -149,7 +150,7 @@ class CachedGPT:
             y = attend(F.linear(h, *block.c_attn).view(per_head), cache)
             x = x + F.linear(y.view(rows, width), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x, shape, *self._ln_f), self._tokens)
 
     def last_logits(self, ids: Tensor) -> Tensor:
@@ -186,7 +187,7 @@ class CachedGPT:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=q.size(2) > 1)
             x = x + F.linear(y.transpose(1, 2).reshape(x.shape), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x[:, -1], shape, *self._ln_f), self._tokens)
 
 
@@ -249,7 +250,7 @@ def _parameters(module: torch.nn.Module) -> tuple[Tensor, Tensor]:
     return weight.detach(), bias.detach()
 
 
-def _gelu(x: Tensor) -> Tensor:
+def _tanh_gelu(x: Tensor) -> Tensor:
     """GELU's tanh approximation, written with a sigmoid, as 1 + tanh(u) = 2 * sigmoid(2u).
 
     On a CPU the sigmoid takes half the tanh's time, where there is enough to do.

@@ -8,6 +8,7 @@ and where the weights come from (run, step, losses, corpus, versions). Nothing i
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +16,14 @@ import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch import Tensor
 from torch.nn import Parameter
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.files import UnreadableFile, write_atomic
 from tuigpt.model.gpt import GPT
-from tuigpt.runs.header import FORMAT, CheckpointFacts, Header, read_header, to_metadata
+from tuigpt.runs.header import CheckpointFacts, Header, format_of, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.version import __version__
 
@@ -56,7 +58,7 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
     header = Header(
         **msgspec.structs.asdict(facts),
-        format=FORMAT,
+        format=format_of(model.config),
         model=model.config,
         tokenizer=tokenizer.to_dict(),
         versions=versions(),
@@ -113,12 +115,27 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
     except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
         raise _unfit(path, f"its weights do not fit into the memory of {device}") from None
+    return LoadedCheckpoint(_filled(model, weights), tokenizer, header)
+
+
+def assemble(config: GPTConfig, weights: Mapping[str, Tensor]) -> GPT:
+    """A model with these weights, in eval mode.
+
+    Args:
+        weights: all of the model's, as a checkpoint stores them; they are not copied.
+    """
+    with torch.device("meta"):
+        model = GPT(config)
+    return _filled(model, weights)
+
+
+def _filled(model: GPT, weights: Mapping[str, Tensor]) -> GPT:
     # Not by load_state_dict, whose time is quadratic in the number of layers.
     for name, weight in weights.items():
         owner, _, own_name = name.rpartition(".")
         model.get_submodule(owner).register_parameter(own_name, Parameter(weight))
     model.lm_head.weight = model.transformer.wte.weight
-    return LoadedCheckpoint(model.eval(), tokenizer, header)
+    return model.eval()
 
 
 def _model_for(file: Any, config: GPTConfig) -> GPT:

@@ -19,8 +19,9 @@ from tuigpt.runs.record import CorpusFacts, check_model
 HEADER = "tuigpt"
 """Name of the metadata's entry."""
 
-FORMAT = 1
-"""Of checkpoints; one with a higher number was written by a newer tuigpt."""
+FORMAT = 2
+"""Of checkpoints; one with a higher number was written by a newer tuigpt. Format 2 brought GELU
+without GPT-2's approximation; what format 1 can hold is still written so."""
 
 Setting = str | int | float | bool | None
 
@@ -77,8 +78,16 @@ class Header(CheckpointFacts, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.format > FORMAT:
-            raise ValueError("it was written by a newer tuigpt; update this one to open it")
+            raise ValueError(
+                f"it was written by a newer tuigpt: its format is {self.format}, and this one"
+                f" reads up to {FORMAT}"
+            )
         check_model(self.model)
+
+
+def format_of(model: GPTConfig) -> int:
+    """The oldest format that can hold a checkpoint of such a model."""
+    return 1 if model.gelu == "tanh" else 2
 
 
 def read_header(path: Path) -> Header:

@@ -91,14 +91,33 @@ class BPETokenizer(Tokenizer):
             initial_alphabet=list(_SHOWN),
         )
         engine.train_from_iterator(map(WORDS.findall, segments(texts)), trainer)
-        learned = json.loads(engine.to_str())["model"]["merges"]
+        return cls.from_shown(json.loads(engine.to_str())["model"]["merges"])
+
+    @classmethod
+    def from_shown(cls, merges: Iterable[Sequence[str]]) -> BPETokenizer:
+        """Read merges as the `tokenizers` library writes them: see `shown_merges`.
+
+        Raises:
+            ValueError: a merge is no pair, or joins tokens that are not there yet.
+        """
         id_of = {bytes([b]): b for b in range(256)}
-        merges = []
-        for left, right in learned:
-            a, b = _to_bytes(left), _to_bytes(right)
-            merges.append((id_of[a], id_of[b]))
-            id_of.setdefault(a + b, len(id_of))
-        return cls(merges)
+        pairs = []
+        try:
+            for left, right in merges:
+                a, b = _to_bytes(left), _to_bytes(right)
+                pairs.append((id_of[a], id_of[b]))
+                id_of.setdefault(a + b, len(id_of))
+        except KeyError:
+            raise ValueError("a merge joins tokens that are not there yet") from None
+        return cls(pairs)
+
+    def shown_tokens(self) -> list[str]:
+        """All tokens as the `tokenizers` library writes them: one character for each byte."""
+        return [_to_shown(token) for token in self._bytes]
+
+    def shown_merges(self) -> list[tuple[str, str]]:
+        """The merges as the `tokenizers` library writes them."""
+        return [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
 
     def to_dict(self) -> dict[str, Any]:
         return dict(msgspec.to_builtins(BPERecord(list(self.merges), WORDS_RULE)))
@@ -152,9 +171,8 @@ class BPETokenizer(Tokenizer):
     def _encoder(self) -> tokenizers.Tokenizer:
         from tokenizers import models
 
-        vocab = {_to_shown(token): i for i, token in enumerate(self._bytes)}
-        merges = [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
-        return _engine(models.BPE(vocab=vocab, merges=merges))
+        vocab = {token: i for i, token in enumerate(self.shown_tokens())}
+        return _engine(models.BPE(vocab=vocab, merges=self.shown_merges()))
 
 
 class _ByteStream(TextStream):

@@ -133,20 +133,20 @@ def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:
 
 
 class CharTokenizer(Tokenizer):
-    """One token for each different character, numbered in code-point order.
+    """One token for each different character.
 
     Attributes:
         vocab: the characters; `vocab[i]` is token i.
     """
 
     def __init__(self, vocab: str) -> None:
-        """Raises ValueError when the vocabulary is empty or not strictly ascending."""
+        """Raises ValueError when the vocabulary is empty or has a character twice."""
         self.vocab = vocab
         known = code_points(vocab)
-        if not vocab or (np.diff(known.astype(np.int64)) <= 0).any():
-            raise ValueError("a character vocabulary must be ascending, each character once")
+        if not vocab or len(set(vocab)) < len(vocab):
+            raise ValueError("a character vocabulary must have each character once")
         # One entry more than there are known points: whatever lies above them lands there.
-        self._id_of = np.full(max(int(known[-1]), 0x7F) + 2, -1, dtype=np.int64)
+        self._id_of = np.full(max(int(known.max()), 0x7F) + 2, -1, dtype=np.int64)
         self._id_of[known] = np.arange(len(known))
 
     @classmethod

@@ -26,6 +26,7 @@ from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 CPU = torch.device("cpu")
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 VOCAB = "\n abcdé日🙂"
 CONFIG = GPTConfig(vocab_size=len(VOCAB), block_size=8, n_layer=2, n_head=2, n_embd=8, dropout=0.25)
 FACTS = CheckpointFacts(
@@ -115,6 +116,13 @@ class TestRoundTrip:
         assert [p.name for p in saved.parent.iterdir()] == [saved.name]
 
 
+def test_one_of_format_2_says_how_its_gelu_is_computed(saved: Path) -> None:
+    newer = load_checkpoint(FIXTURES / "checkpoint-v2.safetensors", CPU)
+    assert (newer.header.format, newer.model.config.gelu) == (2, "exact")
+    older = load_checkpoint(saved, CPU)
+    assert (older.header.format, older.model.config.gelu) == (1, "tanh")
+
+
 class TestRefused:
     def test_a_missing_file(self, tmp_path: Path) -> None:
         assert "No such file" in refusal(tmp_path / "gone.safetensors")
@@ -152,8 +160,8 @@ class TestRefused:
         assert "not one of tuigpt's checkpoints" in refusal(path)
 
     def test_one_from_a_newer_tuigpt(self, saved: Path) -> None:
-        rewrite(saved, format=2)
-        assert "newer tuigpt" in refusal(saved)
+        rewrite(saved, format=3)
+        assert "its format is 3, and this one reads up to 2" in refusal(saved)
 
     def test_a_vocabulary_that_does_not_fit_the_model(self, saved: Path) -> None:
         rewrite(saved, tokenizer={"type": "char", "vocab": "abc"})
@@ -172,7 +180,7 @@ class TestRefused:
             (dict(model=vars(CONFIG) | {"block_size": 10**9}), "not hold the weights"),
             (dict(model=vars(CONFIG) | {"block_size": 10**30}), "larger than any"),
             (dict(tokenizer={"type": "telepathy"}), "telepathy"),
-            (dict(tokenizer={"type": "char", "vocab": "cba"}), "ascending"),
+            (dict(tokenizer={"type": "char", "vocab": "aba"}), "once"),
         ],
     )
     def test_a_header_that_tells_of_another_model(
