@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from tui.conftest import entry, session
+from tui.test_checkpoints_pane import checkpoint
 
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.runs.folder import Run
+from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, History, SampleLine, StepLine
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
-from tuigpt.tui.messages import AskTrainer, ResumeRun
+from tuigpt.tui import asking as asking_module
+from tuigpt.tui.panes.training import pane as training_module
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.transcript import Transcript
@@ -50,21 +55,15 @@ def sample(n: int, text: str) -> SampleLine:
 
 
 class Host(App[None]):
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[str] = []
-
     def compose(self) -> ComposeResult:
-        yield TrainingPane(id="training")
+        yield TrainingPane(entry("training"), session())
 
     def on_mount(self) -> None:
         self.pane.focus()
 
-    def on_ask_trainer(self, event: AskTrainer) -> None:
-        self.asked.append(event.action)
-
-    def on_resume_run(self, event: ResumeRun) -> None:
-        self.asked.append("resume run")
+    def show(self, run: Run | None, history: History, grown: bool = True) -> None:
+        self.pane.session.snapshot = Snapshot((run,) if run else (), None, run, history, grown)
+        self.pane.show()
 
     @property
     def pane(self) -> TrainingPane:
@@ -90,7 +89,7 @@ class Host(App[None]):
 async def test_before_there_is_a_run_it_says_how_to_start_one() -> None:
     app = Host()
     async with app.run_test(size=(70, 30)):
-        app.pane.show(None, History(), True)
+        app.show(None, History(), True)
         assert "ctrl+n" in " ".join(app.chart.split())
 
 
@@ -98,7 +97,7 @@ async def test_before_there_is_a_run_it_says_how_to_start_one() -> None:
 async def test_every_state_can_be_shown_before_the_first_step(state: str) -> None:
     app = Host()
     async with app.run_test(size=(70, 30)):
-        app.pane.show(run(state, "because"), History(), True)
+        app.show(run(state, "because"), History(), True)
         assert ("because" in app.words) == (state in ("failed", "lost"))
         assert "verse" in str(app.pane.border_title)
 
@@ -106,10 +105,10 @@ async def test_every_state_can_be_shown_before_the_first_step(state: str) -> Non
 async def test_it_says_what_the_loss_means_and_that_it_memorises() -> None:
     app = Host()
     async with app.run_test(size=(90, 30)) as pilot:
-        app.pane.show(run(), history(step(1), evaluation(1, 2.5)), True)
+        app.show(run(), history(step(1), evaluation(1, 2.5)), True)
         assert "val 2.500 nats = 3.61 bits" in app.words and "in pairs" in app.words
         later = history(evaluation(100, 1.5), step(200), evaluation(200, 2.0))
-        app.pane.show(run(), later, True)
+        app.show(run(), later, True)
         await pilot.pause()
         assert "best, 1.50 at step 100" in app.words and "memorising" in app.words
 
@@ -117,7 +116,7 @@ async def test_it_says_what_the_loss_means_and_that_it_memorises() -> None:
 async def test_a_loss_that_is_no_number_is_told() -> None:
     app = Host()
     async with app.run_test(size=(90, 30)):
-        app.pane.show(run(), history(step(1), step(2, math.nan), evaluation(2, math.nan)), True)
+        app.show(run(), history(step(1), step(2, math.nan), evaluation(2, math.nan)), True)
         assert "NaN at step 2" in app.chart
         assert "diverged" in app.words
 
@@ -126,9 +125,9 @@ async def test_samples_come_one_below_the_other() -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
         growing = history(sample(100, " or [not]"))
-        app.pane.show(run(), growing, True)
+        app.show(run(), growing, True)
         growing.add([sample(200, "\nto be")])
-        app.pane.show(run(), growing, True)
+        app.show(run(), growing, True)
         await pilot.pause()
         text = app.samples
         assert text.index("step 100") < text.index("To be or [not]") < text.index("step 200")
@@ -138,11 +137,11 @@ async def test_samples_come_one_below_the_other() -> None:
 async def test_another_run_has_other_samples() -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
-        app.pane.show(run(), history(sample(100, " one")), True)
-        app.pane.show(run(name="other"), history(sample(7, " two")), True)
+        app.show(run(), history(sample(100, " one")), True)
+        app.show(run(name="other"), history(sample(7, " two")), True)
         await pilot.pause()
         assert "To be two" in app.samples and "To be one" not in app.samples
-        app.pane.show(run(name="other"), History(), True)
+        app.show(run(name="other"), History(), True)
         await pilot.pause()
         assert "To be" not in app.samples
 
@@ -151,9 +150,9 @@ async def test_a_resumed_run_forgets_the_samples_ahead() -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
         growing = history(sample(100, " one"), sample(200, " two"))
-        app.pane.show(run(), growing, True)
+        app.show(run(), growing, True)
         growing.add([EventLine(step=150, message="resumed at step 150")])
-        app.pane.show(run(), growing, True)
+        app.show(run(), growing, True)
         await pilot.pause()
         assert "To be one" in app.samples and "To be two" not in app.samples
 
@@ -161,50 +160,79 @@ async def test_a_resumed_run_forgets_the_samples_ahead() -> None:
 async def test_no_run_any_more() -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
-        app.pane.show(run(), history(step(1), evaluation(1, 2.0), sample(1, " one")), True)
-        app.pane.show(None, History(), True)
+        app.show(run(), history(step(1), evaluation(1, 2.0), sample(1, " one")), True)
+        app.show(None, History(), True)
         await pilot.pause()
         assert app.words == "" and "To be" not in app.samples and "ctrl+n" in app.chart
         assert "verse" not in str(app.pane.border_title)
 
 
+RUNNING = {"pause", "stop", "sample", "checkpoint", "change", "discard"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What trainers are asked, in place of asking them."""
+    asked: list[str] = []
+
+    def refuse(home: Path, arguments: list[str]) -> None:
+        asked.append(" ".join(arguments))
+        raise OSError("not in a test")
+
+    monkeypatch.setattr(
+        asking_module, "request", lambda folder, action, value: asked.append(action)
+    )
+    monkeypatch.setattr(training_module, "start", refuse)
+    return asked
+
+
 @pytest.mark.parametrize(
     ("state", "offered"),
     [
-        ("training", {"pause", "stop", "sample", "checkpoint"}),
-        ("evaluating", {"pause", "stop", "sample", "checkpoint"}),
-        ("paused", {"pause", "stop", "sample", "checkpoint"}),
+        ("training", RUNNING),
+        ("evaluating", RUNNING),
+        ("paused", RUNNING),
         ("stopped", {"resume_run"}),
         ("lost", {"resume_run"}),
         ("failed", {"resume_run"}),
         ("finished", set()),
     ],
 )
-async def test_only_what_can_be_done_is_offered(state: str, offered: set[str]) -> None:
+async def test_only_what_can_be_done_is_offered(
+    asked: list[str], state: str, offered: set[str]
+) -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
-        app.pane.show(run(state), History(), False)
+        app.show(replace(run(state), checkpoints=(checkpoint(7),)), History(), False)
         actions = [b.action for b in TrainingPane.BINDINGS if isinstance(b, Binding)]
-        known = {"pause", "stop", "sample", "checkpoint", "resume_run"} & set(actions)
-        assert {a for a in known if app.pane.check_action(a, ())} == offered
+        assert {a for a in actions if app.pane.check_action(a, ())} == offered
         await pilot.press(*"psgkr")
-        assert len(app.asked) == len(offered)
+        await pilot.pause()
+        assert len(asked) == len(offered - {"change", "discard"})
 
 
-async def test_pause_again_goes_on() -> None:
+async def test_a_run_that_saved_nothing_is_not_to_be_resumed(asked: list[str]) -> None:
+    app = Host()
+    async with app.run_test(size=(90, 40)) as pilot:
+        app.show(run("lost", "because"), History(), False)
+        await pilot.press("r")
+        assert asked == [] and "ctrl+n starts anew" in app.words
+
+
+async def test_pause_again_resumes(asked: list[str]) -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
         for state in ("training", "paused"):
-            app.pane.show(run(state), History(), False)
+            app.show(run(state), History(), False)
             await pilot.press("p")
-        assert app.asked == ["pause", "resume"]
+        assert asked == ["pause", "resume"]
 
 
 async def test_an_unchanged_run_is_not_drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host()
     async with app.run_test(size=(70, 40)):
         same = history(step(1), evaluation(1, 2.0))
-        app.pane.show(run(), same, True)
+        app.show(run(), same, True)
         for name in ("show", "refresh"):
             monkeypatch.setattr(app.query_one(LossChart), name, lambda *a: pytest.fail("drawn"))
-        app.pane.show(run(), same, False)
+        app.show(run(), same, False)

@@ -46,7 +46,7 @@ class RunStatusLine(Widget):
     def _pieces(self, status: RunStatus) -> list[Content]:
         colour = {"failed": "$text-error", "lost": "$text-error", "paused": "$text-warning"}
         style = colour.get(status.state, "$text-success" if status.alive else "$foreground-muted")
-        doing = f"{_MARKS.get(status.state, '?')} {status.state}"
+        doing = f"{_MARKS.get(status.state, '?')} {one_line(status.state)}"
         if status.progress:
             doing += f" {status.progress:.0%}"
         pieces = [
@@ -80,5 +80,5 @@ class RunStatusLine(Widget):
         elif status.message:
             pieces.append(Content.styled(one_line(status.message), "$foreground-muted"))
         if status.device:
-            pieces.append(Content.styled(status.device, "$foreground-muted"))
+            pieces.append(Content.styled(one_line(status.device), "$foreground-muted"))
         return pieces
