@@ -1,10 +1,11 @@
-"""`tuigpt train` as a shell runs it: into a pipe, interrupted, killed, gone on with."""
+"""`tuigpt train` as a shell runs it: into a pipe, interrupted, killed, resumed."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -72,11 +73,18 @@ def trainer(
         process.communicate()
 
 
-def until_told(folder: Path, wanted: Callable[[RunStatus], bool]) -> RunStatus:
-    """Wait until a run's status says something."""
+def until_told(
+    folder: Path, wanted: Callable[[RunStatus], bool], of: subprocess.Popen[str] | None = None
+) -> RunStatus:
+    """Wait until a run's status says something.
+
+    Args:
+        of: its trainer, where the folder need not be there yet.
+    """
     deadline = time.monotonic() + PATIENCE
     while not wanted(status := read_status(folder)):
-        assert status.alive and time.monotonic() < deadline, status
+        running = status.alive if of is None else of.poll() is None
+        assert running and time.monotonic() < deadline, status
         time.sleep(0.01)
     return status
 
@@ -169,7 +177,7 @@ class TestStopping:
         terminal.press("ctrl+c")
         assert terminal.until_ended() == 0
         said = terminal.until(r"stopped at step ([\d,]+); saved broken@(\d+): ")
-        assert said and "tuigpt train --resume broken" in terminal.text
+        assert said and "resume with: tuigpt train --resume=broken" in terminal.text
         step = int(said[2])
         assert 0 < step < 700
         assert (home / f"runs/broken/checkpoints/step-{step:06d}.safetensors").exists()
@@ -361,7 +369,7 @@ class TestKilled:
         assert "finished at step 5" in resumed.stdout and losses(folder) == before
         assert open_run(folder).status.state == "finished"
 
-    def test_a_killed_run_is_lost_and_can_be_gone_on_with(
+    def test_a_killed_run_is_lost_and_can_be_resumed(
         self, trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path
     ) -> None:
         flags = [*TINY, "--max-steps=100000", "--checkpoint-interval=50", "--eval-interval=100"]
@@ -488,6 +496,24 @@ def test_a_file_name_that_is_no_utf_8(tuigpt: Tuigpt, tmp_path: Path, home: Path
     assert tuigpt("generate", "run@2", "--max-new-tokens=2").returncode == 0
 
 
+def test_a_trainer_follows_its_folder_to_another_name(
+    trainer: Callable[..., subprocess.Popen[str]], tuigpt: Tuigpt, home: Path, verse_file: Path
+) -> None:
+    """Even when another folder has taken its name."""
+    process = trainer(str(verse_file), "--name=former", *FOREVER)
+    until_printed(process, r"step \d+")
+    os.rename(home / "runs/former", home / "runs/moved")
+    (home / "runs/former").mkdir()
+    until_told(home / "runs/moved", lambda status: "is now" in status.message)
+    answer = tuigpt("stop", "moved")
+    assert answer.returncode == 0, answer.stderr
+    out, _ = process.communicate(timeout=PATIENCE)
+    run = open_run(home / "runs/moved")
+    assert process.returncode == 0 and f"saved moved@{run.status.step}" in out
+    assert run.last is not None and run.last.step == run.status.step
+    assert list((home / "runs/former").iterdir()) == []
+
+
 def test_a_trainer_whose_folder_is_deleted_ends_and_leaves_its_name_to_others(
     trainer: Callable[..., subprocess.Popen[str]], home: Path, verse_file: Path
 ) -> None:
@@ -496,6 +522,7 @@ def test_a_trainer_whose_folder_is_deleted_ends_and_leaves_its_name_to_others(
     folder = home / "runs" / "same"
     until_printed(process, r"step \d+")
     os.rename(folder, home / "gone")
+    shutil.rmtree(home / "gone", ignore_errors=True)
     folder.mkdir()
     assert process.wait(PATIENCE) == 1
     assert "is gone" in process.stdout.read()  # type: ignore[union-attr]

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from tuigpt.cli.flags import as_flag
 from tuigpt.cli.live_line import LiveLine
+from tuigpt.cli.progress import ProgressLine
+from tuigpt.errors import UserError
 from tuigpt.loss import bits
+from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
-from tuigpt.training.trainer import Evaluated, Event, Progress, Sampled, Stepped
+from tuigpt.shell import tuigpt_line
+from tuigpt.training.command import Ended
+from tuigpt.training.trainer import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
 from tuigpt.wording import duration, loss_text, meaning_of_loss, one_line, short_count
 
 PLAIN_LINE_EVERY = 10.0
@@ -21,22 +27,27 @@ class Console:
     A stream that fails never ends the training.
     """
 
-    def __init__(self, stream: TextIO, run_name: str, record: RunRecord) -> None:
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
         self._line = LiveLine(stream, plain_every=PLAIN_LINE_EVERY)
-        self._run_name = run_name
-        self._record = record
+        self._record: RunRecord | None = None
 
     @property
     def unread(self) -> bool:
         """Whether the stream was a pipe whose reader has gone."""
         return self._line.unread
 
-    def begin(self, status: RunStatus) -> None:
+    def preparing(self) -> ProgressLine:
+        """Show how far the reading and timing is within this block."""
+        return ProgressLine(self._stream)
+
+    def begin(self, run_name: str, record: RunRecord, status: RunStatus) -> None:
         """Say what is being trained."""
-        config = self._record.model
-        unit = "characters" if self._record.tokenizer.type == "char" else "tokens"
+        self._record = record
+        config = record.model
+        unit = "characters" if record.tokenizer.type == "char" else "tokens"
         self._line.print(
-            f"{self._run_name}: {short_count(config.n_params)} parameters"
+            f"{one_line(run_name)}: {short_count(config.n_params)} parameters"
             f" ({config.n_layer} layers, {config.n_head} heads, {config.n_embd} wide,"
             f" {config.vocab_size} {unit}, block {config.block_size}) on {status.device}"
         )
@@ -50,6 +61,7 @@ class Console:
                 part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
                 loss = event.val_loss_per_character
                 record = self._record
+                assert record is not None, "it has begun"
                 meaning = meaning_of_loss(loss, record.baselines, record.corpus.name)
                 if record.tokenizer.type != "char":
                     part = f"{event.val_loss:.4f} nats per token; {part}"
@@ -61,19 +73,42 @@ class Console:
                 self._line.print(
                     f"step {event.step:,}  sample: {one_line(event.prompt + event.text)}"
                 )
+            case Skipped():
+                self._line.print(
+                    f"step {event.step:,}  {event.what} failed: {one_line(event.reason)}"
+                )
             case Stepped():
                 self._line.show(self._training_line(status))
-            case Progress():
+            case PartDone():
                 if self._line.live:
                     self._line.show(f"step {event.step:,}  {event.what} {event.done}/{event.total}")
 
     def note(self, message: str) -> None:
         """Something worth knowing, besides the training's own events."""
-        self._line.print(message)
+        self._line.print(one_line(message))
 
-    def end(self, message: str) -> None:
-        """The last words."""
-        self._line.print(message)
+    def end(self, ended: Ended) -> None:
+        """Say how it ended, and what can be done next."""
+        folder = ended.folder
+        name = one_line(folder.name)
+        message = ended.message
+        if isinstance(message, UserError):
+            message = message.spelled(as_flag)
+        match ended.how:
+            case "gone":
+                lines = [f"the run folder of {name} is gone: training ended"]
+            case "discarded":
+                lines = [f"discarded {name}: its folder is deleted"]
+            case "failed":
+                lines = [message, f"details: {folder / TRAINER_LOG}"]
+            case how:
+                at = f"{name}@{ended.step}: {ended.checkpoint}"
+                lines = [f"{how} at step {ended.step:,}; saved {at}", message]
+        if ended.how == "stopped":
+            resume = tuigpt_line("train", f"--resume={folder.name}", home=folder.parent.parent)
+            lines.append(f"resume with: {resume}")
+        for line in filter(None, lines):
+            self._line.print(one_line(line))
 
     def _training_line(self, status: RunStatus) -> str:
         parts = [f"step {status.step:,}/{status.max_steps:,}"]

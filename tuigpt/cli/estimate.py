@@ -22,7 +22,7 @@ from tuigpt.estimate import (
     reading,
     step_flops,
 )
-from tuigpt.model.device import describe, faster_precision, memory_bytes
+from tuigpt.model.device import describe, memory_bytes
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.reports import CostReport, to_line
 from tuigpt.signals import end_cleanly_on_signals
@@ -31,6 +31,8 @@ from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.calibrate import calibrate
+from tuigpt.training.optimizers import have_compiler_cache
+from tuigpt.training.precision import settled_precision
 from tuigpt.training.prepare import make_corpus, make_tokenizer, read, settings_and_device
 from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
 
@@ -150,12 +152,13 @@ def _plan(
     train_config, device = settings_and_device(train_fields)
     shape = GPTConfig(**{**PRESETS[preset], **model_fields})
     block_size, cache = shape.block_size, cache_dir(home)
+    have_compiler_cache(cache)
     text = read(sources or [BUILT_IN], train_config, cache, progress)
     tokenizer = make_tokenizer(text, train_config, block_size, progress)
     corpus = make_corpus(text, tokenizer, train_config, block_size, device, cache, progress)
     config = replace(shape, vocab_size=tokenizer.vocab_size)
     if train_config.precision == "auto":
-        train_config = replace(train_config, precision=faster_precision(config, device))
+        train_config = replace(train_config, precision=settled_precision(config, device, home).name)
     characters = train_characters(text.scan.characters, train_config.val_fraction)
     return _Plan(config, train_config, tokenizer, corpus, device, characters)
 

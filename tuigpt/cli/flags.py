@@ -17,7 +17,7 @@ from tuigpt.config import (
     parse_field,
     train_defaults,
 )
-from tuigpt.errors import ConfigError
+from tuigpt.errors import ConfigError, Setting
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 _SECTIONS = {
@@ -164,3 +164,9 @@ def _shown(config: type, entry: Field[object]) -> str:
 
 def _value_shown(value: object) -> str:
     return repr(value) if isinstance(value, str) else f"{value:g}"
+
+
+def as_flag(setting: Setting) -> str:
+    """A setting as a shell spells it: --block-size 64."""
+    flag = f"--{setting.name.replace('_', '-')}"
+    return flag if setting.value is None else f"{flag} {setting.value}"

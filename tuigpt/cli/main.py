@@ -16,10 +16,10 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from tuigpt.child import SPIN_BRIEFLY
-from tuigpt.cli.flags import add_home
+from tuigpt.cli.flags import add_home, as_flag
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
-from tuigpt.errors import Setting, UserError
+from tuigpt.errors import UserError
 from tuigpt.version import __version__
 from tuigpt.wording import one_line
 
@@ -110,7 +110,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         return run(options)
     except UserError as error:
-        print(f"tuigpt: {one_line(error.spelled(_as_flag))}", file=sys.stderr)
+        print(f"tuigpt: {one_line(error.spelled(as_flag))}", file=sys.stderr)
         return BAD_INPUT
 
 
@@ -143,8 +143,3 @@ def _program() -> Parser:
     parser.flag("--version", action="version", version=f"tuigpt {__version__}")
     add_home(parser)
     return parser
-
-
-def _as_flag(setting: Setting) -> str:
-    flag = f"--{setting.name.replace('_', '-')}"
-    return flag if setting.value is None else f"{flag} {setting.value}"

@@ -20,7 +20,7 @@ from filelock import lock_descriptor
 
 from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
-from tuigpt.files import read_json, write_json
+from tuigpt.files import Count, UnreadableFile, read_record, write_json
 from tuigpt.runs.status import read_status
 
 CONTROL_FILE = "control.json"
@@ -165,7 +165,7 @@ class Request:
 class _Entry(msgspec.Struct):
     """One request in `control.json`; actions of a newer tuigpt are passed over."""
 
-    number: Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+    number: Count
     action: str
     value: float | None = None
 
@@ -205,7 +205,7 @@ def request(folder: Path, action: str, value: float | None = None) -> int:
         number = max([answered, *(entry.number for entry in pending)]) + 1
         pending = [entry for entry in pending if entry.number > answered]
         control = _Control([*pending[-MOST_REQUESTS + 1 :], _Entry(number, action, value)])
-        write_json(folder / CONTROL_FILE, msgspec.to_builtins(control))
+        write_json(folder / CONTROL_FILE, control)
     return number
 
 
@@ -268,6 +268,6 @@ def _one_at_a_time(folder: Path) -> Iterator[None]:
 def _read(folder: Path) -> list[_Entry]:
     """The requests in order; a file that is broken asks for nothing."""
     try:
-        return msgspec.convert(read_json(folder / CONTROL_FILE), _Control).requests
-    except (OSError, ValueError):
+        return read_record(folder / CONTROL_FILE, _Control).requests
+    except UnreadableFile:
         return []

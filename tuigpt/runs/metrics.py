@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 from bisect import bisect_left
@@ -114,7 +115,7 @@ class MetricsLog:
         Raises:
             OSError: it cannot be opened, or is a symbolic link or no regular file.
         """
-        self._stream = os.fdopen(open_to_append(folder / METRICS_FILE), "ab+")
+        self._stream = os.fdopen(open_to_append(folder / METRICS_FILE), "ab+", buffering=0)
         end = self._stream.seek(0, os.SEEK_END)
         while end:
             start = max(0, end - PIECE)
@@ -128,10 +129,17 @@ class MetricsLog:
         """Write one line.
 
         Raises:
-            OSError: it could not be written.
+            OSError: it could not be written, such as on a full disk; the log is as it was.
         """
-        self._stream.write((to_json(line) + "\n").encode())
-        self._stream.flush()
+        content = (to_json(line) + "\n").encode()
+        size = os.fstat(self._stream.fileno()).st_size
+        try:
+            if self._stream.write(content) < len(content):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(self._stream.fileno(), size)
+            raise
 
     def sync(self) -> None:
         """Make what was written survive a power cut."""

@@ -17,14 +17,14 @@ from tuigpt.text.read import ProgressCallback
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Progress, Stepped, Trainer
+from tuigpt.training.trainer import LONGEST_WHOLE_PASS, PartDone, Stepped, Trainer
 
 _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 """After these no further step is timed; one always is."""
 
 _EVALUATED_BATCHES = 3
 _SAMPLE_SECONDS = 1.0
-"""After it the rest of a sample is reckoned."""
+"""After it the rest of a sample is estimated."""
 
 
 def calibrate(
@@ -73,15 +73,15 @@ def calibrate(
             before, now = now, time.perf_counter()
             progress(what, 0, 1)
             match event:
-                case Progress():
+                case PartDone():
                     batches.append(now - before)
                 case Stepped() if not warm:
-                    warm = event.step == trainer.step  # the last of those told together
+                    warm = event.step == trainer.step  # the last of those reported together
                     began = now
                 case Stepped():
                     steps.append(event.seconds)
-                    told = event.step == trainer.step
-                    if told and (now - began >= _MOST_SECONDS or len(steps) >= _MOST_STEPS):
+                    last = event.step == trainer.step
+                    if last and (now - began >= _MOST_SECONDS or len(steps) >= _MOST_STEPS):
                         break
         sample_seconds = _sample_seconds(trainer, train_config, progress, what)
     per_batch = median(batches[1:] or batches or [0.0])
@@ -104,7 +104,7 @@ def _sample_seconds(
     done = total = 1
     for event in trainer.sample():
         progress(what, 0, 1)
-        if isinstance(event, Progress):
+        if isinstance(event, PartDone):
             done, total = event.done, event.total
         if time.perf_counter() - began >= _SAMPLE_SECONDS:
             break

@@ -73,18 +73,33 @@ def read(
 
 
 def read_again(
-    run_name: str, facts: CorpusFacts, cache: Path, progress: ProgressCallback
+    run_name: str,
+    facts: CorpusFacts,
+    sources: list[str],
+    cache: Path,
+    progress: ProgressCallback,
 ) -> ReadText:
-    """Find and read the text of a run that goes on.
+    """Find and read the text of a run that is resumed.
+
+    Args:
+        sources: where the text is now; none is where it was.
 
     Raises:
         UserError: it is gone, or has changed.
     """
-    text = reopen(facts, cache=cache, progress=progress)
+    try:
+        where = msgspec.structs.replace(facts, sources=sources) if sources else facts
+        text = reopen(where, cache=cache, progress=progress)
+    except UserError as error:
+        raise UserError(
+            f"run {run_name!r} cannot be resumed without its text: ", *error.parts,
+            "" if sources else "; if it has moved, say where it is now",
+        ) from None  # fmt: skip
     found = scan(text, progress)
     if found.sha256 != facts.sha256:
+        changed = "is another one" if sources else "has changed"
         raise UserError(
-            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} has changed"
+            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} {changed}"
             f" ({facts.characters:,} characters then, {found.characters:,} now)"
         )
     return ReadText(text, found)

@@ -131,7 +131,9 @@ def test_an_unchanged_file_is_not_read_again(
     requests = Requests(tmp_path, 0)
     request(tmp_path, "sample")
     list(requests.new())
-    monkeypatch.setattr("tuigpt.runs.control.read_json", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr(
+        "tuigpt.runs.control.read_record", lambda *arguments: pytest.fail("read again")
+    )
     assert list(requests.new()) == []
 
 

@@ -182,6 +182,6 @@ def test_a_third_recipe_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = [event.loss for event in trainer.run() if isinstance(event, Stepped)]
     assert len(losses) == 12 and losses[-1] < losses[0] - 0.2
     remembered = sum(
-        tensor.nbytes for name, tensor in trainer.state().items() if name.startswith("optimizer.")
+        tensor.nbytes for name, tensor in trainer.tensors().items() if name.startswith("optimizer.")
     )
     assert memory(sizes, config).optimizer == remembered

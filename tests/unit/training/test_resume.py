@@ -1,7 +1,8 @@
-"""Runs that go on: longer than planned, from a checkpoint, refused, or for a given time."""
+"""Runs that are resumed, begin from a checkpoint, are refused, or last for a set time."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import VERSE
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from system.conftest import TINY, Tuigpt
 from system.test_train import lines_of, losses, tensor_bytes
@@ -59,7 +61,8 @@ class TestLonger:
         again = tuigpt("train", "--resume=run")
         assert again.returncode == 2
         assert again.stderr == (
-            "tuigpt: run 'run' is finished, at step 20 of 20; to go on, give a higher --max-steps\n"
+            "tuigpt: run 'run' is finished, at step 20 of 20; to resume, give a higher"
+            " --max-steps\n"
         )
         longer = tuigpt("train", "--resume=run", "--max-steps=40")
         assert longer.returncode == 0, longer.stderr
@@ -92,20 +95,78 @@ class TestLonger:
         write_json(finished / "run.json", record | {"model": record["model"] | {"n_layer": 2}})
         result = tuigpt("train", "--resume=run", "--max-steps=40")
         assert result.returncode == 2
-        assert "its run.json tells n_layer 2, its checkpoint has 1" in result.stderr
+        assert re.search(r"it holds [\d,]+ parameters, its run has [\d,]+;", result.stderr)
         write_json(finished / "run.json", record | {"tokenizer": {"type": "char", "vocab_size": 9}})
         result = tuigpt("train", "--resume=run", "--max-steps=40")
         assert result.returncode == 2
-        assert re.search(r"tells vocab_size 9, its checkpoint has \d+$", result.stderr.strip())
+        assert re.search(r"says vocab_size 9, its resume\.safetensors \d+;", result.stderr)
 
-    def test_a_state_of_another_model_is_refused(self, finished: Path, tuigpt: Tuigpt) -> None:
+    def test_a_finished_run_keeps_its_checkpoints_and_its_best_to_the_byte(
+        self, finished: Path, tuigpt: Tuigpt
+    ) -> None:
+        files = {p: p.read_bytes() for p in (finished / "checkpoints").iterdir()}
+        best = open_run(finished).best
+        assert best is not None and best.step == 20
+        assert tuigpt("train", "--resume=run", "--max-steps=21").returncode == 0
+        assert {p: p.read_bytes() for p in files} == files
+        assert {c.step for c in open_run(finished).checkpoints} >= {20, 21}
+
+
+class TestWhatIsLeft:
+    """Whatever is broken, the way on is said."""
+
+    def test_a_broken_state(self, finished: Path, tuigpt: Tuigpt) -> None:
         path = finished / "resume.safetensors"
-        state = load_file(path)
-        del state["random.data_order"]
-        save_file(state, path)
+        whole = path.read_bytes()
+        tensors = load_file(path)
+        del tensors["random.data_order"]
+        with safe_open(path, framework="pt") as file:
+            save_file(tensors, path, file.metadata())
+        for said in ("it lacks the tensor 'data_order'", "is cut short", "cannot be used"):
+            result = tuigpt("train", "--resume=run", "--max-steps=40")
+            assert result.returncode == 2 and said in result.stderr
+            assert result.stderr.endswith(
+                "its checkpoint run@20 is whole: a new run begins with its weights by"
+                " --from run@20\n"
+            )
+            path.write_bytes(whole[:-10] if said.startswith("it lacks") else b"")
+        path.unlink()
+        os.mkfifo(path)
         result = tuigpt("train", "--resume=run", "--max-steps=40")
-        assert result.returncode == 2
-        assert result.stderr.endswith("its resume.safetensors does not fit its model\n")
+        assert result.returncode == 2 and "it is no regular file" in result.stderr
+        assert tuigpt("train", "--from=run@20", "--max-steps=1").returncode == 0
+
+    def test_a_broken_newest_checkpoint(self, finished: Path, tuigpt: Tuigpt) -> None:
+        """What resuming needs is in the resume file, weights included."""
+        (newest,) = (finished / "checkpoints").glob("*20.safetensors")
+        newest.write_bytes(b"broken")
+        result = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert result.returncode == 0, result.stderr
+        assert open_run(finished).status.step == 22
+
+    def test_both_broken_an_older_checkpoint_is_named(
+        self, tuigpt: Tuigpt, home: Path, verse_file: Path
+    ) -> None:
+        flags = [*FLAGS, "--max-steps=20", "--checkpoint-interval=5"]
+        assert tuigpt("train", "--name=run", *flags).returncode == 0
+        folder = home / "runs/run"
+        newest = folder / "checkpoints" / "step-000020.safetensors"
+        newest.write_bytes(newest.read_bytes()[:-100])
+        (folder / "resume.safetensors").unlink()
+        result = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert result.returncode == 2 and result.stderr.endswith("by --from run@15\n")
+
+    def test_a_text_that_has_moved(
+        self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, verse_file: Path
+    ) -> None:
+        verse_file.rename(tmp_path / "elsewhere.txt")
+        gone = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert gone.returncode == 2 and "if it has moved, say where it is now" in gone.stderr
+        (tmp_path / "other.txt").write_text(VERSE * 41)
+        other = tuigpt("train", "--resume=run", "other.txt", "--max-steps=22")
+        assert other.returncode == 2 and "is another one" in other.stderr
+        moved = tuigpt("train", "--resume=run", "elsewhere.txt", "--max-steps=22")
+        assert moved.returncode == 0, moved.stderr
 
 
 class TestFrom:
@@ -182,7 +243,10 @@ def test_out_of_patience_the_best_is_kept(tuigpt: Tuigpt, home: Path, verse_file
     assert run.status.message == f"no better val loss since step {run.best.step:,}"
     assert run.status.step == run.best.step + 20
     again = tuigpt("train", "--resume=run")
-    assert again.returncode == 2 and "or another --patience" in again.stderr
+    said = "2 evaluations in a row were no better; to resume, give --patience 3 or more"
+    assert again.returncode == 2 and said in again.stderr
+    longer = tuigpt("train", "--resume=run", "--max-steps=200000")
+    assert longer.returncode == 2 and said in longer.stderr
     # With more of it the run goes on to its next such end.
     assert tuigpt("train", "--resume=run", "--patience=3").returncode == 0
     assert open_run(home / "runs/run").status.step >= run.status.step + 10
