@@ -20,7 +20,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from tuigpt.files import Count, UnreadableFile, read_safetensors_metadata, write_atomic
+from tuigpt.files import (
+    Count,
+    UnreadableFile,
+    read_safetensors_metadata,
+    refuse_newer,
+    write_atomic,
+)
 
 FORMAT = 2
 
