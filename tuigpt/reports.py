@@ -12,6 +12,7 @@ import json
 import msgspec
 
 from tuigpt.estimate import Calibration, Memory
+from tuigpt.files import decode
 from tuigpt.loss import Baselines
 
 
@@ -138,10 +139,7 @@ def read_text_line(line: bytes) -> TextLine:
     Raises:
         ValueError: it is none.
     """
-    try:
-        return msgspec.json.decode(line, type=TextLine)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(str(error)) from None
+    return decode(line, TextLine)
 
 
 def read_cost(content: bytes) -> CostReport:
@@ -150,7 +148,4 @@ def read_cost(content: bytes) -> CostReport:
     Raises:
         ValueError: it is no report.
     """
-    try:
-        return msgspec.json.decode(content, type=CostReport)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(str(error)) from None
+    return decode(content, CostReport)

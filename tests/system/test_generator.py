@@ -23,6 +23,7 @@ from tuigpt.errors import UserError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.decode import plain, read_prompt
 from tuigpt.generation.protocol import (
+    LONGEST_COMMAND,
     ConfigChanged,
     Done,
     Failed,
@@ -240,6 +241,15 @@ async def test_it_tells_the_next_token_scores_and_finds_copies(
     copied = await client.copies(checkpoint, "ffff" + VERSE[3:20] + "ffff", at_least=10)
     assert [(c.start, c.length, c.line) for c in copied.copies] == [(4, 17, 1)]
     assert copied.corpus == "verse" and copied.share == pytest.approx(17 / 25)
+
+
+async def test_the_longest_text_is_scored_and_a_longer_one_refused(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    with pytest.raises(UserError, match="too long"):
+        await client.score(checkpoint, "a" * LONGEST_COMMAND)
+    text = "ab" * (LONGEST_COMMAND // 8)
+    assert len((await client.score(checkpoint, text)).surprises) == len(text) - 1
 
 
 async def test_a_lost_corpus_is_told(client: GeneratorClient, tmp_path: Path) -> None:

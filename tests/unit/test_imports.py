@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tuigpt.cli.main import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = ["torch", "numpy", "safetensors", "tokenizers"]
@@ -63,9 +65,7 @@ def running(arguments: Sequence[str], home: Path) -> str:
         ["--version"],
         ["--help"],
         ["list"],
-        ["train", "--help"],
-        ["generate", "--help"],
-        ["score", "--help"],
+        *([command, "--help"] for command in COMMANDS),
         ["ask", "x", "pause"],
         ["stop", "x"],
     ],

@@ -1,18 +1,25 @@
 """`tuigpt cache`: what is kept because making it again takes long."""
 
+from __future__ import annotations
+
 import time
 from argparse import Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuigpt.cli.parser import Command, Parser
+from tuigpt.files import UnreadableFile
 from tuigpt.paths import cache_dir, home_dir
-from tuigpt.text.disk_cache import Cache, Entry
-from tuigpt.text.token_file import read_about
 from tuigpt.wording import age, file_size, one_line
+
+if TYPE_CHECKING:
+    from tuigpt.text.disk_cache import Entry
 
 
 def run(home: Path, clear: bool) -> int:
     """List the cache, or clear it."""
+    from tuigpt.text.disk_cache import Cache
+
     cache = Cache(cache_dir(home))
     if clear:
         print(f"{file_size(cache.clear())} freed in {cache.folder}")
@@ -27,10 +34,12 @@ def run(home: Path, clear: bool) -> int:
 
 
 def _what(entry: Entry) -> str:
+    from tuigpt.text.token_file import read_about
+
     try:
         about = read_about(entry.path)
         return f"{about.text}: {about.tokens:,} tokens of {about.vocab_size:,} different ones"
-    except (OSError, ValueError):
+    except UnreadableFile:
         return entry.path.name
 
 

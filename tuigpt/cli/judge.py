@@ -92,15 +92,16 @@ def next_token(
     shown, others = ranked[:TOP], ranked[TOP:]
     picked = [row for row in others if row[1].token == found.chosen.token]
     others = [row for row in others if row not in picked]
-    print("rank  token    learned  tempered  drawn from")
+    rows = [(rank, repr(one_line(option.text)), option) for rank, option in [*shown, *picked]]
+    width = max(7, *(len(text) for _, text, _ in rows))
+    print(f"rank  {'token':{width}}   learned  tempered  drawn from")
     most = max(candidate.drawn_from for _, candidate in ranked)
-    for rank, candidate in [*shown, *picked]:
+    for rank, text, candidate in rows:
         bar = _bar(candidate.drawn_from / most)
         mark = "  <- picked" if candidate.token == found.chosen.token else ""
-        text = repr(one_line(candidate.text))
-        print(f"{rank:4}  {text:7}  {_shares([candidate])}  {bar}{mark}".rstrip())
+        print(f"{rank:4}  {text:{width}}  {_shares([candidate])}  {bar}{mark}".rstrip())
     if others:
-        print(f"      {f'{len(others):,} more':7}  {_shares([other for _, other in others])}")
+        print(f"      {f'{len(others):,} more':{width}}  {_shares([other for _, other in others])}")
     return 0
 
 

@@ -99,7 +99,8 @@ def _run(arguments: Sequence[str]) -> int:
             program.unknown("command", name, COMMANDS)
         module, about = COMMANDS[name]
         command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
-        parser = Parser(name, command.usage, about, command.examples)
+        description = f"{about[0].upper()}{about[1:]}."
+        parser = Parser(name, command.usage, description, command.examples)
         command.add_flags(parser)
         add_home(parser)
         home = options.home

@@ -90,8 +90,11 @@ def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
         return _until_ended(found.folder, name, wanted.name)
     while (status := read_status(found.folder)).alive and status.answered < asked:
         time.sleep(POLL)
+    if status.answered < asked:
+        print(f"{name}: nobody answers: it is {status.state}, at step {status.step:,}")
+        return 1
     print(f"{name}: {status.message or status.state} at step {status.step:,}")
-    return 0 if status.answered >= asked else 1
+    return 0
 
 
 def _value(action: Action, value: str | None) -> float | None:

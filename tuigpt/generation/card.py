@@ -28,7 +28,8 @@ def tuigpt_command(
         home: where the user's runs are; it is in the command if it is not the default.
         extra: further arguments that the text depends on.
     """
-    in_home = checkpoint.path.is_relative_to(runs_dir(home) / checkpoint.run)
+    run_folder = runs_dir(home) / checkpoint.run
+    in_home = bool(checkpoint.run) and checkpoint.path.is_relative_to(run_folder)
     by_name = in_home or checkpoint.built_in
     subject = checkpoint.label if by_name else str(checkpoint.path.absolute())
     flags = [f"--prompt={prompt}"]

@@ -15,6 +15,7 @@ from tuigpt.child import child_command, child_environment, last_line
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import (
+    LONGEST_COMMAND,
     LONGEST_REPORT,
     Cancel,
     Command,
@@ -38,6 +39,7 @@ from tuigpt.generation.protocol import (
     decode_report,
     encode,
 )
+from tuigpt.wording import file_size
 
 LOG_FILE = "generator.log"
 """In the home: what the process printed, such as warnings of libraries."""
@@ -236,6 +238,10 @@ class GeneratorClient:
 
     async def _start(self, request: _Request) -> None:
         """Send a request to a living process; its failure is a report."""
+        if len(encode(request.command)) > LONGEST_COMMAND:
+            limit = file_size(LONGEST_COMMAND)
+            self._fail(request, f"a text of more than {limit} is too long for the generator")
+            return
         try:
             request.process = await self._running_process()
         except OSError as error:

@@ -31,11 +31,11 @@ from msgspec import Meta
 
 from tuigpt.config import SampleConfig
 
-LONGEST_COMMAND = 16 * 1024 * 1024
+LONGEST_COMMAND = 4 * 1024 * 1024
 """Bytes of a command's line; the process skips longer ones."""
 
 LONGEST_REPORT = 64 * 1024 * 1024
-"""Bytes of a report's line: the surprises of a long text come in one."""
+"""Bytes of a report's line: what the longest text scores fits into one."""
 
 MAX_SAMPLES = 100
 """Texts in one batch; more at once would take memory without being faster."""

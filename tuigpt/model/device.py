@@ -15,7 +15,7 @@ casts around them take a part back, and hardware made for bfloat16 gives twice t
 
 _TRIALS = 5
 
-_WIDEST_TRIED = 4096
+_WIDEST_TRIED = 1024
 """Widths above it are as much faster in bfloat16 as this one, and might not fit the memory."""
 
 

@@ -20,14 +20,18 @@ from numpy.typing import NDArray
 
 from tuigpt.config import bpe_size
 from tuigpt.errors import UserError
-from tuigpt.files import folder_in_the_making, open_regular, write_atomic
+from tuigpt.files import (
+    UnreadableFile,
+    folder_in_the_making,
+    open_regular,
+    read_record,
+    write_json,
+)
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import ABOUT, TOKENS, Cache
 from tuigpt.text.read import ProgressCallback, Scan, Text, silent
 from tuigpt.text.split import TokenIds
 from tuigpt.text.tokenizer import CharTokenizer, Ids, Tokenizer
-
-_MOST_BYTES_ABOUT = 1 << 16
 
 
 class About(msgspec.Struct, frozen=True):
@@ -56,14 +60,9 @@ def read_about(folder: Path) -> About:
     """What an entry of the cache tells of itself.
 
     Raises:
-        OSError, ValueError: it cannot be read.
+        UnreadableFile: it cannot be read.
     """
-    with open_regular(folder / ABOUT) as stream:
-        content = stream.read(_MOST_BYTES_ABOUT)
-    try:
-        return msgspec.json.decode(content, type=About)
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise ValueError(str(error)) from None
+    return read_record(folder / ABOUT, About)
 
 
 class TokenFile:
@@ -77,7 +76,8 @@ class TokenFile:
         """Open an entry of the cache, and read it once to be sure of it (1 GB in about a second).
 
         Raises:
-            OSError, ValueError: it is not there, or is not what was written of this text.
+            OSError, ValueError, UnreadableFile: it is not there, or is not what was written of
+                this text.
         """
         about = read_about(folder)
         self.dtype = _dtype(tokenizer.vocab_size)
@@ -140,7 +140,7 @@ def encode(
         cache.make_room(expected)
         with folder_in_the_making(folder) as draft:
             about = _write(text, scan, tokenizer, draft / TOKENS, dtype, progress)
-            write_atomic(draft / ABOUT, msgspec.json.encode(about) + b"\n")
+            write_json(draft / ABOUT, about)
     except FileExistsError:
         pass  # somebody else was faster, with the same content
     except OSError as error:
@@ -167,7 +167,7 @@ def _dtype(vocab_size: int) -> np.dtype[Any]:
 def _open(folder: Path, scan: Scan, tokenizer: Tokenizer, cache: Cache) -> TokenFile | None:
     try:
         opened = TokenFile(folder, scan, tokenizer)
-    except (OSError, ValueError):
+    except (OSError, ValueError, UnreadableFile):
         return None
     cache.touch(folder)
     return opened

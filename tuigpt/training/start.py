@@ -116,7 +116,7 @@ def begin(
     folder = group.from_rank_0(folder)
     assert folder is not None
 
-    notes = []
+    notes = list(text.text.notes)
     sizes = replace(sizes, vocab_size=tokenizer.vocab_size)
     model = _new_model(sizes, config, device) if parent is None else parent.model
     if config.precision == "auto":

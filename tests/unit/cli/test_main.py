@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import VERSE, MakeRun
 
-from tuigpt.cli.main import main
+from tuigpt.cli.main import COMMANDS, main
 from tuigpt.runs.folder import Run
 from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import utc_now
@@ -313,6 +313,41 @@ def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]
         assert ended.value.code == 0
         out = re.sub(r"\s+", " ", capsys.readouterr().out)
         assert [word for word in words if word not in out] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command_fits_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(f"usage: tuigpt {command} ")
+    assert f"examples:\n  tuigpt {'' if command == 'recite' else command}" in out
+
+
+def test_a_home_before_the_command_or_behind_it(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
+) -> None:
+    make_run("one")
+    for arguments in (
+        ["--home", str(tmp_path / "home"), "list"],
+        ["list", f"--home={tmp_path / 'home'}"],
+        ["--home=elsewhere", "list", "--home", str(tmp_path / "home")],
+    ):
+        assert main(arguments) == 0
+        assert capsys.readouterr().out.startswith("one  finished")
+
+
+def test_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, "genrate", "poet")
+    assert "no command 'genrate'; did you mean generate? (see tuigpt --help)" in said
+    said = refusal(capsys, "train", "--max-step=5")
+    assert "no flag '--max-step'; did you mean --max-steps? (see tuigpt train --help)" in said
+    assert "no flag '--hom'; did you mean --home?" in refusal(capsys, "--hom=x", "list")
 
 
 def test_the_workshops_spelling_of_flags(

@@ -89,6 +89,13 @@ def test_odd_homes_and_files_are_named_so_that_they_are_found(
     assert words[:3] == ["generate", str(elsewhere), "--prompt=x"]
 
 
+def test_a_file_beside_the_runs_is_named_by_its_path(home: Path) -> None:
+    path = home / "runs" / "loose-7.safetensors"
+    write_header_only(path, checkpoint_header(7))
+    words = shlex.split(tuigpt_command(read_checkpoint(path), home, "x", SampleConfig()))
+    assert words[2] == str(path)
+
+
 def test_a_run_of_another_home_is_named_by_its_file(checkpoint: Checkpoint, tmp_path: Path) -> None:
     command = tuigpt_command(checkpoint, tmp_path / "other", "x", SampleConfig())
     assert shlex.split(command)[2] == str(checkpoint.path)
