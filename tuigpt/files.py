@@ -214,6 +214,19 @@ def _in_words(error: msgspec.ValidationError) -> str:
     return f"{field}: {text}" if field else text
 
 
+def refuse_newer(found: int, known: int) -> None:
+    """Refuse a file's format above the newest that this tuigpt knows.
+
+    Raises:
+        ValueError: tells both numbers.
+    """
+    if found > known:
+        raise ValueError(
+            f"it was written by a newer tuigpt: its format is {found}, and this one reads up to"
+            f" {known}"
+        )
+
+
 # --- what a JSON file holds ---
 
 

@@ -540,6 +540,15 @@ def test_what_cannot_be_compiled_trains_without(
     assert "finished at step 2" in result.stdout
 
 
+def test_nothing_is_compiled_and_no_folder_for_it_is_needed(
+    tuigpt: Tuigpt, verse_file: Path
+) -> None:
+    """As in a container whose root cannot be written."""
+    result = tuigpt("train", "verse.txt", *TINY, "--max-steps=1",
+                    TORCHINDUCTOR_CACHE_DIR="/proc/nowhere")  # fmt: skip
+    assert result.returncode == 0, result.stderr
+
+
 SHORT_OF_MEMORY = """
 import resource, sys
 import tuigpt.training.process  # so that all libraries have what they need

@@ -16,10 +16,14 @@ SMALL_FILES = 256 << 10
 """Bytes for what is written beside the weights: status, log, requests, headers."""
 
 
+_TOKEN = 64
+"""Bytes for a token of the vocabulary, which both files hold."""
+
+
 def save_bytes(config: GPTConfig, train_config: TrainConfig) -> int:
     """What one save takes: a checkpoint, and a resume file beside the one that it replaces."""
     need = memory(config, train_config)
-    return 2 * need.weights + need.optimizer + SMALL_FILES
+    return 2 * (need.weights + _TOKEN * config.vocab_size) + need.optimizer + SMALL_FILES
 
 
 class Reserve:

@@ -1,4 +1,4 @@
-"""How a run goes on where it was saved last."""
+"""How a run is resumed where it was saved last."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def resume(
     if trainer.config.max_steps != before.max_steps:
         notes.append(
             f"its schedule now ends at step {trainer.config.max_steps:,}, not {before.max_steps:,}:"
-            f" the learning rate goes on from {trainer.learning_rate():.3g}"
+            f" the learning rate continues from {trainer.learning_rate():.3g}"
         )
     if group.is_rank_0:
         _require_writable(run.folder, save_bytes(sizes, config))

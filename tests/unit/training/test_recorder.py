@@ -236,19 +236,19 @@ class TestAFullDisk:
         said = []
 
         def wait() -> bool:
-            said.append((recorder.status.state, recorder.status.message))
+            said.append((waiting.status.state, waiting.status.message))
             disk.full = False
             return False
 
-        recorder = new_recorder(tmp_path, trainer, wait)
+        waiting = new_recorder(tmp_path, trainer, wait)
         until_step(trainer, 7)
         disk.full = True
-        recorder.save(keep=True)
+        waiting.save(keep=True)
         ((state, message),) = said
         assert state == "paused"
         assert message.startswith("the disk is full: the training waits until ")
         assert "nothing is missing" in read_status(tmp_path).message
-        recorder.close("stopped", "")
+        waiting.close("stopped", "")
 
 
 class TestTheReserve:

@@ -67,7 +67,7 @@ class TestLonger:
         longer = tuigpt("train", "--resume=run", "--max-steps=40")
         assert longer.returncode == 0, longer.stderr
         assert re.search(
-            r"^its schedule now ends at step 40, not 20: the learning rate goes on from 0\.0\d+$",
+            r"^its schedule now ends at step 40, not 20: the learning rate continues from 0\.0\d+$",
             longer.stdout, re.MULTILINE,
         )  # fmt: skip
         assert "finished at step 40" in longer.stdout
@@ -155,6 +155,18 @@ class TestWhatIsLeft:
         (folder / "resume.safetensors").unlink()
         result = tuigpt("train", "--resume=run", "--max-steps=22")
         assert result.returncode == 2 and result.stderr.endswith("by --from run@15\n")
+
+    def test_a_folder_that_cannot_be_written(self, finished: Path, tuigpt: Tuigpt) -> None:
+        """It is known before the first step."""
+        (finished / "checkpoints").rename(finished / "elsewhere")
+        before = {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()}
+        result = tuigpt("train", "--resume=run", "--max-steps=40")
+        assert result.returncode == 2
+        assert re.match(r"tuigpt: cannot write '.*/checkpoints", result.stderr)
+        after = {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()}
+        assert after == before | {
+            finished / "trainer.lock": (finished / "trainer.lock").read_bytes()
+        }
 
     def test_a_text_that_has_moved(
         self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, verse_file: Path
