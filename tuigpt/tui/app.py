@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from time import monotonic
 from typing import Any, ClassVar
 
 from textual import on, work
@@ -15,13 +16,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.reactive import reactive
-from textual.widgets import Static
+from textual.widgets import Input, Static, TextArea
 
 from tuigpt.runs.follow import Follower
 from tuigpt.tui.asking import ask
 from tuigpt.tui.commands import Command, all_commands
 from tuigpt.tui.guarded import LOG_FILE, GuardedApp
-from tuigpt.tui.messages import OpenCheckpoint, StartingRun, WatchRun
+from tuigpt.tui.messages import Acknowledged, OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.screens.confirm import Confirm
@@ -29,10 +30,17 @@ from tuigpt.tui.screens.help import Help
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.session import Session
+from tuigpt.tui.themes import THEMES, default_theme
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
 from tuigpt.wording import one_line
+
+TWO_PANES, THREE_PANES = 100, 140
+"""Columns from which on so many panes stand side by side."""
+
+LEAVE_WITHIN = 3.0
+"""Seconds within which a second ctrl+c leaves."""
 
 LOOK_EVERY = 0.25
 """Seconds between two looks at the run folders."""
@@ -43,7 +51,9 @@ class TuigptApp(GuardedApp):
 
     TITLE = "tuigpt"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-too-narrow"), (60, "-narrow"), (140, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-too-narrow"), (60, "-narrow"), (TWO_PANES, "-medium"), (THREE_PANES, "-wide"),
+    ]  # fmt: skip
     VERTICAL_BREAKPOINTS = [(0, "-too-short"), (16, "-short"), (24, "-tall")]
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,9 +67,13 @@ class TuigptApp(GuardedApp):
                 tooltip="Search everything that can be done"),
         Binding("f1,question_mark", "help", "help", id="view.help",
                 tooltip="Explain the pane that has the focus, and all its keys"),
+        Binding("f4", "whole", "whole pane", id="view.whole", show=False, priority=True,
+                tooltip="Give this pane the whole screen; again to share it"),
+        Binding("ctrl+c", "copy_or_leave", "copy or leave", id="app.leave", show=False,
+                priority=True, tooltip="Copy what is selected; else leave at the second time"),
         Binding("ctrl+z", "suspend_process", "suspend", id="app.suspend", show=False,
                 priority=True, tooltip="Back to the shell for a while; fg brings tuigpt back"),
-        Binding("ctrl+q", "quit", "quit", id="app.quit", show=False, priority=True,
+        Binding("ctrl+q", "quit", "quit", id="app.quit", priority=True,
                 tooltip="Leave; a training run may keep training without the app"),
     ]  # fmt: skip
 
@@ -81,6 +95,11 @@ class TuigptApp(GuardedApp):
         self._tabs = PaneTabs({entry.id: entry.heading for entry in panes})
         self._entries = panes
         self._panes: dict[str, Pane] = {}
+        self._beside = next(entry.id for entry in panes if entry.id != self.pane)
+        self._asked_to_leave = 0.0
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = default_theme(self.console.color_system)
 
     def compose(self) -> ComposeResult:
         self._panes = {entry.id: entry.make(entry, self.session) for entry in self._entries}
@@ -158,9 +177,18 @@ class TuigptApp(GuardedApp):
     # --- focus ---
 
     def watch_pane(self, active: str) -> None:
+        if self._tabs.active not in ("", active):
+            self._beside = self._tabs.active
         for name, pane in self._panes.items():
             pane.set_class(name == active, "-active")
+            pane.set_class(name == self._beside, "-beside")
         self._tabs.active = active
+
+    def action_whole(self) -> None:
+        """Give the pane with the focus the whole screen, or share it again."""
+        whole = self.screen_stack[0].toggle_class("-whole").has_class("-whole")
+        if whole and self.size.width >= TWO_PANES:
+            self.acknowledge("this pane alone; f4 shows the others")
 
     def action_show_pane(self, pane: str) -> None:
         """Bring a pane into view and the focus into it."""
@@ -198,7 +226,7 @@ class TuigptApp(GuardedApp):
             await self._choose(self.commands(), "search everything that can be done …")
 
     async def _choose_theme(self) -> None:
-        names = sorted(self.available_themes)
+        names = [theme.name for theme in THEMES]
         themes = [Command(name, "", "", partial(setattr, self, "theme", name)) for name in names]
         await self._choose(themes, "search the themes …")
 
@@ -219,11 +247,36 @@ class TuigptApp(GuardedApp):
         log = f"Errors of the app itself are kept in {self.session.home / LOG_FILE}."
         await self.push_screen(Help(pane.entry.title, pane.HELP, keys, one_line(log)))
 
+    @on(Acknowledged)
+    def _acknowledged(self, event: Acknowledged) -> None:
+        self.acknowledge(event.text)
+
+    def acknowledge(self, text: str) -> None:
+        """Say what was just done, at the right end of the status line."""
+        self._status_line.acknowledge(text)
+
     def notify(self, message: str, *, markup: bool = False, **settings: Any) -> None:
-        """Show a message in a corner: never markup, never control codes."""
-        super().notify(one_line(message), markup=markup, **settings)
+        """Say it in the status line, or in a corner if it went wrong; never markup."""
+        if settings.get("severity", "information") == "information":
+            self.acknowledge(message)
+        else:
+            super().notify(one_line(message), markup=markup, **settings)
 
     # --- leaving ---
+
+    async def action_copy_or_leave(self) -> None:
+        """Copy the selection; without one, leave at the second time."""
+        focused = self.focused
+        if isinstance(focused, Input | TextArea) and focused.selected_text:
+            focused.action_copy()
+        elif selected := self.screen.get_selected_text():
+            self.copy_to_clipboard(selected)
+            self.screen.clear_selection()
+        elif monotonic() - self._asked_to_leave < LEAVE_WITHIN:
+            await self.action_quit()
+        else:
+            self._asked_to_leave = monotonic()
+            self.acknowledge("ctrl+c again leaves")
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first what becomes of runs that train."""

@@ -28,3 +28,10 @@ class StartingRun(Message):
     """A trainer is being started for this run; "" once it has its run folder, or was refused."""
 
     name: str
+
+
+@dataclass
+class Acknowledged(Message):
+    """Something was done: the right end of the status line says so for a moment."""
+
+    text: str
