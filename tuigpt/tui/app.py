@@ -20,20 +20,22 @@ from textual.widgets import Input, Static, TextArea
 
 from tuigpt.runs.follow import Follower
 from tuigpt.tui.asking import ask
-from tuigpt.tui.commands import Command, all_commands
+from tuigpt.tui.commands import Command, all_commands, commands_of
 from tuigpt.tui.guarded import LOG_FILE, GuardedApp
 from tuigpt.tui.messages import Acknowledged, OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.screens.confirm import Confirm
+from tuigpt.tui.screens.explain import explanations
 from tuigpt.tui.screens.help import Help
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.session import Session
-from tuigpt.tui.themes import THEMES, default_theme
+from tuigpt.tui.themes import INK, THEMES, default_theme
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
+from tuigpt.tui.widgets.slider import Slider
 from tuigpt.wording import one_line
 
 TWO_PANES, THREE_PANES = 100, 140
@@ -100,6 +102,10 @@ class TuigptApp(GuardedApp):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = default_theme(self.console.color_system)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The colours of our own roles, under a theme that lacks them."""
+        return INK.variables
 
     def compose(self) -> ComposeResult:
         self._panes = {entry.id: entry.make(entry, self.session) for entry in self._entries}
@@ -241,11 +247,18 @@ class TuigptApp(GuardedApp):
         pane = self._panes[self.pane]
         if self.screen is not self.screen_stack[0]:
             return
-        own = {b.id or "": b for _, b, _, tip in self.screen.active_bindings.values() if tip}
-        near_first = sorted(own, key=lambda name: name.startswith(("view.", "app.")))
-        keys = [(self.get_key_display(own[name]), own[name].tooltip) for name in near_first]
-        log = f"Errors of the app itself are kept in {self.session.home / LOG_FILE}."
-        await self.push_screen(Help(pane.entry.title, pane.HELP, keys, one_line(log)))
+        keys = [
+            (command.key, command.help)
+            for node in pane.walk_children(with_self=True)
+            if not isinstance(node, Slider)
+            for command in commands_of(node)
+        ]
+        everywhere = [(command.key, command.help) for command in commands_of(self)]
+        run = self.session.watched or self.session.poet
+        pages = explanations(run, self.session.checkpoint)
+        log = one_line(f"Errors of the app itself are kept in {self.session.home / LOG_FILE}.")
+        page = Help(pane.entry.title, pane.HELP, keys, everywhere, pages, log)
+        await self.push_screen(page)
 
     @on(Acknowledged)
     def _acknowledged(self, event: Acknowledged) -> None:

@@ -82,6 +82,8 @@ TERMINAL = Theme(
     background="ansi_default", surface="ansi_default", panel="ansi_default", boost="ansi_default",
     dark=True,
     variables={
+        "ansi-background": "ansi_black", "ansi-foreground": "ansi_white",
+        "border-blurred": "ansi_bright_black",
         "train": "ansi_bright_blue", "val": "ansi_bright_yellow", "line": "ansi_bright_black",
         "block-cursor-foreground": "ansi_black", "block-cursor-background": "ansi_magenta",
         "footer-key-foreground": "ansi_magenta",

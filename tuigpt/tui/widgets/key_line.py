@@ -61,6 +61,9 @@ class KeyLine(Widget):
                 others = shown.setdefault(what, [])
                 if all(binding.action != other.action for other in others):
                     others.append(binding)
+        for _, binding in self.app._bindings:  # above a dialog, those that work everywhere
+            if binding.id in AT_THE_END and binding.priority:
+                end.setdefault(binding.id, binding)
         keys = [self._one(bindings, what) for what, bindings in shown.items()]
         ends = [self._one([end[name]], end[name].description) for name in AT_THE_END if name in end]
         return keys, Content("").join(ends)

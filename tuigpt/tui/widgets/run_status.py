@@ -31,11 +31,18 @@ _NAME_CUT = 12
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of the line, and when it is left out: the lowest rank first, 0 never."""
+    """A part of the line.
+
+    Attributes:
+        rank: when it is left out: the lowest first, 0 never.
+        right: whether it stands at the right end.
+        gap: blanks behind it.
+    """
 
     content: Content
     rank: int = 0
     right: bool = False
+    gap: int = 2
 
 
 class RunStatusLine(Widget):
@@ -76,8 +83,8 @@ class RunStatusLine(Widget):
             # It takes the place of the figures at the right, and never that of the run's state.
             parts = [part for part in parts if not part.right] + [_Part(said, right=True)]
         while True:
-            left = Content("  ").join(part.content for part in parts if not part.right)
-            right = Content("  ").join(part.content for part in parts if part.right)
+            left = _joined([part for part in parts if not part.right])
+            right = _joined([part for part in parts if part.right])
             gap = 2 if left and right else 0
             if left.cell_length + gap + right.cell_length <= width:
                 break
@@ -143,7 +150,7 @@ class RunStatusLine(Widget):
         whole = Content.styled(name, "bold")
         if whole.cell_length > _NAME_CUT and self.size.width < 100:
             whole = whole.truncate(_NAME_CUT, ellipsis=True)
-        return [_Part(whole, rank=4)]
+        return [_Part(whole, rank=4, gap=1)]
 
     def _state(self, status: RunStatus) -> list[_Part]:
         colours = {
@@ -157,6 +164,13 @@ class RunStatusLine(Widget):
             word += f" {status.progress:.0%}"
         mark = MARKS.get(status.state, "?")
         return [_Part(Content.styled(f"{mark} {word}", style))]
+
+
+def _joined(parts: list[_Part]) -> Content:
+    pieces: list[Content | str] = []
+    for part in parts:
+        pieces += [part.content, " " * part.gap]
+    return Content.assemble(*pieces[:-1])
 
 
 def _steps(status: RunStatus) -> Content:
