@@ -212,8 +212,8 @@ class Victim:
             assert state.facts.best_step is not None
         records(self.folder)
 
-        met = "at rest" if newest == resumed_from else "between two files"
-        self.counts["within a file" if half_written(self.folder) else met] += 1
+        met = "within a file" if half_written(self.folder) else "at rest"
+        self.counts[met if newest == resumed_from else "between two files"] += 1
         self.step = resumed_from
         # Delete old checkpoints, as a user would; else a look would take longer every time.
         for checkpoint in found.checkpoints[:-LOOKED_AT]:

@@ -144,6 +144,21 @@ def test_without_utf8_names_and_texts_are_what_was_typed(
     assert (home / "runs" / "Lörelei" / "run.json").exists()
 
 
+def test_nobody_without_a_home(env: dict[str, str], tmp_path: Path) -> None:
+    """An account that the system does not know, as in some containers."""
+    nobody = ["unshare", "--user", "--map-user=4242", "--map-group=4242"]
+    if subprocess.run([*nobody, "true"], capture_output=True).returncode:
+        pytest.skip("this system does not let tests take another account")
+    for name in ("HOME", "TUIGPT_HOME"):
+        env.pop(name)
+    result = subprocess.run(
+        [*nobody, *TUIGPT, "list"], env=env, cwd=tmp_path, capture_output=True, encoding="utf-8",
+        timeout=PATIENCE,
+    )  # fmt: skip
+    assert result.returncode == 2, all_told(result)
+    assert "TUIGPT_HOME" in result.stderr and "--home" in all_told(result)
+
+
 def test_two_apps_and_a_shell_on_one_home(
     open_terminal: OpenTerminal, env: dict[str, str], tmp_path: Path, home: Path, verse_file: Path
 ) -> None:

@@ -410,7 +410,7 @@ class TestTwoTrainers:
         status = read_json(folder / "status.json")
         silent = {"host": "elsewhere", "heartbeat": "2020-01-01T00:00:00+00:00"}
         write_json(folder / "status.json", status | silent)
-        assert open_run(folder).status.state == "lost"
+        assert open_run(folder).status.alive  # it holds the lock
         before = {p: p.stat() for p in folder.rglob("*")}
         refused = tuigpt("train", "--resume", "run")
         assert (refused.returncode, refused.stderr) == (2, words)
@@ -420,7 +420,7 @@ class TestTwoTrainers:
         first.communicate()
         # Another process has its number now.
         write_json(folder / "status.json", status | {"pid": os.getpid()})
-        assert open_run(folder).status.alive
+        assert open_run(folder).status.state == "lost"
         second = trainer("--resume", "run")
         until_printed(second, r"step \d+  val")
         second.send_signal(signal.SIGINT)
@@ -538,6 +538,15 @@ def test_what_cannot_be_compiled_trains_without(
     assert result.returncode == 0, result.stderr
     assert "torch.compile does not work here, training without: " in result.stdout
     assert "finished at step 2" in result.stdout
+
+
+def test_nothing_is_compiled_and_no_folder_for_it_is_needed(
+    tuigpt: Tuigpt, verse_file: Path
+) -> None:
+    """As in a container whose root cannot be written."""
+    result = tuigpt("train", "verse.txt", *TINY, "--max-steps=1",
+                    TORCHINDUCTOR_CACHE_DIR="/proc/nowhere")  # fmt: skip
+    assert result.returncode == 0, result.stderr
 
 
 SHORT_OF_MEMORY = """

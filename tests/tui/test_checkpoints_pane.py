@@ -29,7 +29,7 @@ def checkpoint(step: int, val_loss: float | None = 2.0, **facts: Any) -> Checkpo
 
 def run(name: str, *checkpoints: Checkpoint, state: str = "finished") -> Run:
     mine = tuple(replace(c, run=name, path=Path(f"/{name}/{c.step}")) for c in checkpoints)
-    return Run(Path("/runs") / name, {}, RunStatus(state=state), mine)
+    return Run(Path("/runs") / name, None, RunStatus(state=state), mine)
 
 
 class Host(App[None]):
@@ -56,12 +56,12 @@ class Host(App[None]):
         return self.query_one(CheckpointsPane)
 
     @property
-    def list(self) -> OptionList:
+    def options(self) -> OptionList:
         return self.query_one(OptionList)
 
     @property
     def rows(self) -> list[str]:
-        prompts = [self.list.get_option_at_index(i).prompt for i in range(self.list.option_count)]
+        prompts = [option.prompt for option in self.options.options]
         return [" ".join(str(prompt).split()) for prompt in prompts]
 
 
@@ -93,7 +93,7 @@ async def test_broken_ones_say_why_and_do_not_open() -> None:
     async with app.run_test(size=(60, 20), notifications=True) as pilot:
         app.show((run("verse", checkpoint(7, problem="the file is [cut] short")),), None)
         assert app.rows[1] == "7 the file is [cut] short"
-        app.list.focus()
+        app.options.focus()
         await pilot.press("down", "enter")
         await pilot.pause()
         assert app.heard == []
@@ -104,7 +104,7 @@ async def test_enter_opens_a_checkpoint_and_watches_a_run() -> None:
     app = Host()
     async with app.run_test(size=(60, 20)) as pilot:
         app.show((run("one", checkpoint(5)), run("two", checkpoint(8), checkpoint(9))), None)
-        app.list.focus()
+        app.options.focus()
         for _ in range(5):
             await pilot.press("enter", "down")
         assert app.heard == ["one", "one@5", "two", "two@9", "two@8"]
@@ -115,7 +115,7 @@ async def test_the_cursor_stays_on_its_row_when_others_come() -> None:
     async with app.run_test(size=(60, 10)) as pilot:
         runs = (run("verse", *(checkpoint(n) for n in range(1, 40))),)
         app.show(runs, None)
-        app.list.focus()
+        app.options.focus()
         await pilot.press("down", "down", "down")
         await pilot.press("enter")
         later = (run("new", checkpoint(1)), run("verse", *(checkpoint(n) for n in range(1, 44))))
@@ -128,7 +128,7 @@ async def test_the_cursor_survives_its_row() -> None:
     app = Host()
     async with app.run_test(size=(60, 10)) as pilot:
         app.show((run("verse", checkpoint(1), checkpoint(2)),), None)
-        app.list.focus()
+        app.options.focus()
         await pilot.press("end")
         app.show((run("verse", checkpoint(2)),), None)
         await pilot.press("enter")
@@ -145,7 +145,7 @@ async def test_nothing_is_drawn_anew_while_nothing_changes(
         runs = (run("verse", checkpoint(1), checkpoint(2)),)
         app.show(runs, None)
         for name in ("clear_options", "replace_option_prompt", "add_options"):
-            monkeypatch.setattr(app.list, name, lambda *a, **k: pytest.fail("drawn anew"))
+            monkeypatch.setattr(app.options, name, lambda *a, **k: pytest.fail("drawn anew"))
         app.show(runs, None)
 
 
@@ -178,4 +178,4 @@ async def test_any_width(width: int) -> None:
     async with app.run_test(size=(width, 10)) as pilot:
         app.show((run("a long name of a run", checkpoint(10**9), checkpoint(5)),), None)
         await pilot.pause()
-        assert app.list.option_count == 3
+        assert app.options.option_count == 3

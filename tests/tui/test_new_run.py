@@ -50,7 +50,7 @@ async def form(
         yield pilot
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     for _ in range(PATIENCE):
         if condition():
             return

@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from tuigpt.errors import UserError
 from tuigpt.paths import home_dir
+from tuigpt.runs.folder import run_folders
 
 
 def run(options: Namespace) -> int:
@@ -23,6 +24,8 @@ def run(options: Namespace) -> int:
         )
     from tuigpt.tui.app import TuigptApp
 
-    app = TuigptApp(home_dir(options.home))
+    home = home_dir(options.home)
+    list(run_folders(home))  # one that cannot be read is refused here, where a person reads why
+    app = TuigptApp(home)
     app.run()
     return app.return_code or 0

@@ -13,6 +13,7 @@ from tuigpt.paths import home_dir, user_path
 from tuigpt.wording import one_line
 
 PROGRAMS = ("workshop", "nanogpt", "huggingface")
+"""The names in `tuigpt.model.formats.exporting`, which takes torch to ask."""
 
 
 def _add_flags(parser: Parser) -> None:

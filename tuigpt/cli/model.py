@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuigpt.errors import UserError
 from tuigpt.runs.folder import Checkpoint, open_run
-from tuigpt.runs.names import find_checkpoint
+from tuigpt.runs.names import find_checkpoint, passed_over
 from tuigpt.wording import file_size, symbols_shown, with_line_feeds
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def choose_checkpoint(home: Path, spec: str) -> Checkpoint:
         UserError: there is none.
     """
     found = find_checkpoint(spec, home)
+    if passed_over(spec, home) is not None:
+        note(f"took {found.run}, not the file of that name, which is ./{spec}")
     name, _, which = spec.partition("@")
     if found.run == name and which in ("", "last") and not found.built_in:
         for other in open_run(found.path.parent.parent).checkpoints:

@@ -20,7 +20,7 @@ from filelock import lock_descriptor
 
 from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
-from tuigpt.files import Count, UnreadableFile, read_record, write_json
+from tuigpt.files import Count, UnreadableFile, open_to_append, read_record, write_json
 from tuigpt.runs.status import read_status
 
 CONTROL_FILE = "control.json"
@@ -252,7 +252,7 @@ class Requests:
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Let others who ask wait; without locks, or behind one who hangs, it asks all the same."""
-    descriptor = os.open(folder / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = open_to_append(folder / LOCK_FILE)
     try:
         patient_until = time.monotonic() + PATIENCE
         with suppress(OSError):  # a file system that has no locks

@@ -12,7 +12,15 @@ from typing import Annotated, Any
 import msgspec
 
 from tuigpt.config import GPTConfig
-from tuigpt.files import Count, UnreadableFile, Word, decode, read_safetensors_metadata, to_json
+from tuigpt.files import (
+    Count,
+    UnreadableFile,
+    Word,
+    decode,
+    read_safetensors_metadata,
+    refuse_newer,
+    to_json,
+)
 from tuigpt.loss import per_character
 from tuigpt.runs.record import CorpusFacts, check_model
 
@@ -77,11 +85,7 @@ class Header(CheckpointFacts, frozen=True, kw_only=True):
     versions: dict[str, Word] = {}
 
     def __post_init__(self) -> None:
-        if self.format > FORMAT:
-            raise ValueError(
-                f"it was written by a newer tuigpt: its format is {self.format}, and this one"
-                f" reads up to {FORMAT}"
-            )
+        refuse_newer(self.format, FORMAT)
         check_model(self.model)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.files import Count, UnreadableFile, Word, read_record, write_json
+from tuigpt.files import Count, UnreadableFile, Word, read_record, refuse_newer, write_json
 from tuigpt.loss import Baselines, characters_per_token
 
 RUN_FILE = "run.json"
@@ -86,7 +86,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         versions: of tuigpt, torch and python.
     """
 
-    format: Annotated[int, msgspec.Meta(ge=1, le=FORMAT)] = FORMAT
+    format: Annotated[int, msgspec.Meta(ge=1)] = FORMAT
     name: Word = ""
     created: Word = ""
     preset: Word | None = None
@@ -101,6 +101,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     parent: ParentFacts | None = None
 
     def __post_init__(self) -> None:
+        refuse_newer(self.format, FORMAT)
         check_model(self.model)
 
     @property

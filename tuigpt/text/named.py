@@ -15,7 +15,7 @@ from tuigpt.files import open_regular, write_atomic
 from tuigpt.paths import asset
 from tuigpt.runs.names import text_name
 from tuigpt.runs.record import CorpusFacts
-from tuigpt.text.read import ProgressCallback, Text, open_files, silent
+from tuigpt.text.read import ProgressCallback, Scan, Text, open_files, silent
 
 BUILT_IN = "shakespeare"
 """Names the text that ships with tuigpt."""
@@ -87,6 +87,20 @@ def open_text(
     text = open_files(text_name(sources), paths, encoding)
     called = [s if s in names else t for s, t in zip(sources, text.sources, strict=True)]
     return replace(text, sources=tuple(called), notes=tuple(notes))
+
+
+def facts_of(text: Text, found: Scan) -> CorpusFacts:
+    """What a run and its checkpoints tell of their text; enough for `reopen` to find it again."""
+    return CorpusFacts(
+        name=text.name,
+        path=text.sources[0],
+        sources=list(text.sources),
+        encoding=text.encoding,
+        sha256=found.sha256,
+        characters=found.characters,
+        symbols=len(found.symbols),
+        changes=list(found.changes),
+    )
 
 
 def reopen(

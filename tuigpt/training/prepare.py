@@ -14,7 +14,7 @@ from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.disk_cache import Cache
-from tuigpt.text.named import open_text, reopen
+from tuigpt.text.named import facts_of, open_text, reopen
 from tuigpt.text.read import ProgressCallback, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
@@ -31,17 +31,8 @@ class ReadText:
     scan: Scan
 
     def facts(self) -> CorpusFacts:
-        """What a run and its checkpoints tell of their text; enough to find it again."""
-        return CorpusFacts(
-            name=self.text.name,
-            path=self.text.sources[0],
-            sources=list(self.text.sources),
-            encoding=self.text.encoding,
-            sha256=self.scan.sha256,
-            characters=self.scan.characters,
-            symbols=len(self.scan.symbols),
-            changes=list(self.scan.changes),
-        )
+        """What a run and its checkpoints tell of their text."""
+        return facts_of(self.text, self.scan)
 
 
 def settings_and_device(
@@ -88,8 +79,7 @@ def read_again(
         UserError: it is gone, or has changed.
     """
     try:
-        where = msgspec.structs.replace(facts, sources=sources) if sources else facts
-        text = reopen(where, cache=cache, progress=progress)
+        text = reopen(facts, cache=cache, progress=progress, moved_to=sources)
     except UserError as error:
         raise UserError(
             f"run {run_name!r} cannot be resumed without its text: ", *error.parts,

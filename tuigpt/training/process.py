@@ -33,7 +33,7 @@ from tuigpt.training.trainer import Diverged, Event, Stepped, Trainer
 from tuigpt.wording import file_size
 
 FAILED = 1
-"""Exit status of a training that began and could not go on."""
+"""Exit status of a training that began and failed."""
 
 PAUSE_POLL = 0.1
 """Seconds between two looks at the run folder while paused."""

@@ -1,7 +1,8 @@
-"""How a run goes on where it was saved last."""
+"""How a run is resumed where it was saved last."""
 
 from __future__ import annotations
 
+import errno
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -24,9 +25,10 @@ from tuigpt.runs.control import CHANGEABLE, last_request
 from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, Run, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_run
 from tuigpt.runs.lock import being_trained, trainer_lock
+from tuigpt.runs.metrics import MetricsLog
 from tuigpt.runs.names import find_run
 from tuigpt.runs.record import RUN_FILE
-from tuigpt.runs.status import read_status
+from tuigpt.runs.status import STATUS_FILE, read_status
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.training.command import Reporter, TrainCommand
 from tuigpt.training.prepare import make_corpus, read_again
@@ -103,7 +105,7 @@ def resume(
     if trainer.config.max_steps != before.max_steps:
         notes.append(
             f"its schedule now ends at step {trainer.config.max_steps:,}, not {before.max_steps:,}:"
-            f" the learning rate goes on from {trainer.learning_rate():.3g}"
+            f" the learning rate continues from {trainer.learning_rate():.3g}"
         )
     if group.is_rank_0:
         _require_writable(run.folder, save_bytes(sizes, config))
@@ -224,6 +226,10 @@ def _require_writable(folder: Path, size: int) -> None:
         for place in (folder, folder / CHECKPOINTS):
             with tempfile.NamedTemporaryFile(prefix=TEMPORARY_PREFIX, dir=place):
                 pass
+        for name in (STATUS_FILE, RESUME_FILE):
+            if (folder / name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder", str(folder / name))
+        MetricsLog(folder).close()
         Reserve(folder, size).hold()
     except OSError as error:
         raise cannot_write(folder, size, error) from None

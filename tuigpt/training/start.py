@@ -56,7 +56,7 @@ from tuigpt.wording import duration, file_size, short_count
 
 @dataclass(frozen=True)
 class Prepared:
-    """A training that is ready to begin or to go on.
+    """A training that is ready to begin or to be resumed.
 
     Attributes:
         folder: the run's; only rank 0 writes there.

@@ -20,7 +20,13 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from tuigpt.files import Count, UnreadableFile, read_safetensors_metadata, write_atomic
+from tuigpt.files import (
+    Count,
+    UnreadableFile,
+    read_safetensors_metadata,
+    refuse_newer,
+    write_atomic,
+)
 
 FORMAT = 2
 
@@ -129,8 +135,7 @@ def read_state(path: Path, most_bytes: int) -> TrainingState:
         facts = msgspec.json.decode(text, type=TrainingFacts)
     except (msgspec.MsgspecError, RecursionError):
         raise ValueError("what it says of the training cannot be read") from None
-    if facts.format > FORMAT:
-        raise ValueError("it was written by a newer tuigpt; update this one to resume")
+    refuse_newer(facts.format, FORMAT)
     _require_sound(facts)
     return TrainingState(facts, tensors)
 

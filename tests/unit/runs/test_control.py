@@ -181,3 +181,18 @@ def test_a_setting_is_checked_by_the_configuration_that_has_it() -> None:
         with pytest.raises(ConfigError) as raised:
             CHANGEABLE[name].parse(text)
         assert raised.value.field == name
+
+
+def test_what_a_link_points_to_is_never_written(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / CONTROL_FILE).symlink_to(precious)
+    request(folder, "stop")
+    assert precious.read_text() == "precious" and not (folder / CONTROL_FILE).is_symlink()
+    (folder / LOCK_FILE).unlink()
+    (folder / LOCK_FILE).symlink_to(precious)
+    with pytest.raises(OSError):
+        request(folder, "stop")
+    assert precious.read_text() == "precious"

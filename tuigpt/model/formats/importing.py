@@ -29,7 +29,7 @@ from tuigpt.runs.names import free_name, new_run_folder
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, write_run_record
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.baselines import baselines
-from tuigpt.text.named import open_text
+from tuigpt.text.named import facts_of, open_text
 from tuigpt.text.read import ProgressCallback, Scan, Text, scan, silent
 from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
@@ -359,22 +359,10 @@ class _Builder:
             return
         text, found = self._vocabulary.text
         n_train = train_characters(found.characters, VAL_FRACTION)
-        self._corpus = CorpusFacts(
-            name=text.name,
-            path=text.sources[0],
-            sources=list(text.sources),
-            encoding=text.encoding,
-            sha256=found.sha256,
-            characters=found.characters,
-            symbols=len(found.symbols),
-            changes=list(found.changes),
-            train_characters=n_train,
-            val_characters=found.characters - n_train,
-        )
+        sizes = {"train_characters": n_train, "val_characters": found.characters - n_train}
         if isinstance(tokenizer, CharTokenizer):
-            self._corpus = msgspec.structs.replace(
-                self._corpus, train_tokens=n_train, val_tokens=found.characters - n_train
-            )
+            sizes |= {"train_tokens": n_train, "val_tokens": found.characters - n_train}
+        self._corpus = msgspec.structs.replace(facts_of(text, found), **sizes)
         self._baselines = baselines(found, VAL_FRACTION)
 
     def _write_log(self, draft: Path) -> None:

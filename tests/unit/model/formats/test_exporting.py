@@ -21,10 +21,12 @@ from unit.model.formats.their_code import (
     trained,
 )
 
+from tuigpt.cli.export import PROGRAMS
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.decode import TextGenerator
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
+from tuigpt.model.formats import exporting
 from tuigpt.model.formats.exporting import export_checkpoint
 from tuigpt.model.formats.importing import import_models
 from tuigpt.model.gpt import GPT
@@ -61,6 +63,18 @@ def same_weights(model: TheirGPT, checkpoint: Checkpoint) -> bool:
     return theirs.keys() == ours.keys() and all(torch.equal(theirs[n], ours[n]) for n in ours)
 
 
+def ours_and_theirs_agree(
+    ours: Checkpoint, model: TheirGPT, stoi: dict[str, int], itos: dict[int, str], seed: int
+) -> bool:
+    """Whether both programs write the same text, past the context as well."""
+    prompt = [stoi[character] for character in "to be"]
+    theirs = generate(model, prompt, seed, count=60, temperature=0.8, top_k=10)
+    loaded = load_checkpoint(ours.path, CPU)
+    config = SampleConfig(max_new_tokens=60, temperature=0.8, top_k=10, seed=seed)
+    written = [t[0] for t in TextGenerator(loaded.model, torch.tensor(prompt), config)]
+    return "to be" + loaded.tokenizer.decode(written) == "".join(itos[i] for i in theirs)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_workshops_program_prints_the_same_text(
     seed: int, checkpoint: Make, tmp_path: Path
@@ -73,13 +87,7 @@ def test_the_workshops_program_prints_the_same_text(
         model = TheirGPT(TheirConfig(**vars(content["config"]))).eval()
     model.load_state_dict(content["model_state_dict"])
     assert content["step"] == 100 and same_weights(model, ours)
-    prompt = [content["stoi"][character] for character in "to be"]
-    theirs = generate(model, prompt, seed, count=60, temperature=0.8, top_k=10)
-    text = "".join(content["itos"][number] for number in theirs)
-    loaded = load_checkpoint(ours.path, CPU)
-    config = SampleConfig(max_new_tokens=60, temperature=0.8, top_k=10, seed=seed)
-    written = [t[0] for t in TextGenerator(loaded.model, torch.tensor(prompt), config)]
-    assert "to be" + loaded.tokenizer.decode(written) == text
+    assert ours_and_theirs_agree(ours, model, content["stoi"], content["itos"], seed)
 
 
 def test_the_losses_go_along(checkpoint: Make, tmp_path: Path) -> None:
@@ -104,6 +112,7 @@ def test_nanogpts_program_opens_it_without_running_anything(
     meta = pickle.loads((tmp_path / "poems/meta.pkl").read_bytes())
     tokenizer = load_checkpoint(ours.path, CPU).tokenizer
     assert meta["vocab_size"] == tokenizer.vocab_size
+    assert ours_and_theirs_agree(ours, model, meta["stoi"], meta["itos"], seed=4)
     text = "to be, or not"
     assert [meta["stoi"][c] for c in text] == tokenizer.encode(text).tolist()
 
@@ -147,6 +156,10 @@ def test_a_folder_that_is_there_stays_as_it_is(checkpoint: Make, tmp_path: Path)
     with pytest.raises(UserError, match="is there already"):
         export_checkpoint(checkpoint(), "workshop", tmp_path / "out")
     assert [p.name for p in (tmp_path / "out").iterdir()] == ["mine"]
+
+
+def test_the_shell_offers_every_program() -> None:
+    assert set(PROGRAMS) == set(exporting.PROGRAMS)
 
 
 def test_nothing_of_the_machine_goes_along(checkpoint: Make, tmp_path: Path) -> None:

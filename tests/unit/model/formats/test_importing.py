@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import random
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -412,3 +414,43 @@ def test_neither_format_is_named(take: Import, tmp_path: Path) -> None:
         take(tmp_path / "empty")
     with pytest.raises(UserError, match="No such file"):
         take(tmp_path / "gone.pt")
+
+
+def mutated(content: bytes, rng: random.Random) -> bytes:
+    damaged = bytearray(content)
+    for _ in range(rng.choice([1, 2, 5])):
+        place, other = rng.randrange(len(damaged)), rng.randrange(len(damaged))
+        match rng.randrange(4):
+            case 0:
+                damaged[place] = rng.randrange(256)
+            case 1:
+                del damaged[place : place + rng.randrange(1, 20)]
+            case 2:
+                damaged[place:place] = damaged[other : other + rng.randrange(1, 60)]
+            case _:
+                damaged[place:place] = rng.choice([b"(", b"}", b".", b"R", b"b", b"Q", b"\x81"])
+    return bytes(damaged)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_damaged_file_is_refused_in_one_line(seed: int, take: Import, tmp_path: Path) -> None:
+    """Damage within the pickles too, which no checksum catches where somebody made it."""
+    rng = random.Random(seed)
+    small = trained(TheirConfig(block_size=4, n_layer=1, n_embd=4), exact=True)
+    path = save_nanogpt(tmp_path / "ckpt.pt", nanogpt_content(small))
+    meta = path.with_name("meta.pkl").read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    refused = 0
+    for _ in range(100):
+        path.with_name("meta.pkl").write_bytes(mutated(meta, rng) if rng.random() < 0.3 else meta)
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in parts.items():
+                hit = name.endswith("data.pkl")
+                archive.writestr(name, mutated(content, rng) if hit else content)
+        try:
+            take(path)
+        except UserError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert refused > 50
