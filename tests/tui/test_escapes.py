@@ -26,9 +26,9 @@ async def test_the_name_of_a_run_folder(open_app: OpenApp, make_run: MakeRun, na
     async with open_app(160, 45) as pilot:
         text = screen_text(pilot)
         assert text.count(shown_as(name)) >= 3  # status line, list, titles
-        for key, dialog in (("c", Change), ("d", Confirm), ("ctrl+q", Confirm)):
+        for key in ("c", "d", "ctrl+q"):
             await pilot.press("ctrl+t", key)
-            await until(pilot, lambda dialog=dialog: isinstance(pilot.app.screen, dialog))
+            await until(pilot, lambda: isinstance(pilot.app.screen, Change | Confirm))
             await until(pilot, lambda: shown_as(name)[:8] in dialog_text(screen_text(pilot)))
             assert not set(screen_text(pilot)) & {"\x1b", "\x9b"}
             await pilot.press("escape")
