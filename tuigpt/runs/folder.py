@@ -15,6 +15,7 @@ from tuigpt.files import TEMPORARY_PREFIX, UnreadableFile
 from tuigpt.loss import is_measured
 from tuigpt.paths import asset, runs_dir
 from tuigpt.runs.header import read_header
+from tuigpt.runs.marks import Marks, read_marks
 from tuigpt.runs.metrics import METRICS_FILE
 from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
 from tuigpt.runs.status import RunStatus, read_status, status_and_problem
@@ -80,6 +81,7 @@ class Run:
         metrics: the log behind its curves.
         built_in: whether it is the poet. Its folder does not exist, so nothing can be asked of
             it, written to it or deleted from it.
+        marks: the user's stars and notes.
     """
 
     folder: Path
@@ -88,6 +90,7 @@ class Run:
     checkpoints: tuple[Checkpoint, ...]
     problem: str = ""
     built_in: bool = False
+    marks: Marks = Marks()
 
     @property
     def name(self) -> str:
@@ -214,7 +217,10 @@ def read_run(folder: Path, checkpoints: tuple[Checkpoint, ...]) -> Run:
         problem = f"{RUN_FILE}: {error.reason}"
     factor = record.corpus.characters_per_token if record else None
     status, trouble = status_and_problem(folder, factor)
-    return Run(folder, record, status, checkpoints, one_line(problem or trouble))
+    return Run(
+        folder, record, status, checkpoints, one_line(problem or trouble),
+        marks=read_marks(folder),
+    )  # fmt: skip
 
 
 def with_status(run: Run) -> Run:
