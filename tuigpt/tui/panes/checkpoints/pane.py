@@ -148,7 +148,7 @@ train."""
 
     def _hide_poet(self, hidden: bool) -> bool:
         try:
-            hide_poet(self.session.home, hidden)
+            hide_poet(hidden)
         except UserError as error:
             self.app.notify(str(error), severity="error")
             return False
