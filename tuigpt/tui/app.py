@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -18,7 +19,9 @@ from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widgets import Input, Static, TextArea
 
+from tuigpt.errors import UserError
 from tuigpt.runs.follow import Follower
+from tuigpt.settings import change_settings, look_at_settings
 from tuigpt.tui.asking import ask
 from tuigpt.tui.commands import Command, all_commands, commands_of
 from tuigpt.tui.guarded import LOG_FILE, GuardedApp
@@ -90,7 +93,11 @@ class TuigptApp(GuardedApp):
             strict: let an exception end the app, instead of logging it.
         """
         super().__init__(None if strict else home / LOG_FILE)
-        self.session = Session(home)
+        settings, self._problems = look_at_settings(home)
+        self.session = Session(home, settings=settings)
+        panes = [replace(e, key=settings.keys.get(f"view.{e.id}", e.key)) for e in panes]
+        if any(entry.id == settings.pane for entry in panes):
+            self.set_reactive(TuigptApp.pane, settings.pane)
         self._follower = Follower(home)
         self._looked = asyncio.Event()
         self._status_line = RunStatusLine(id="run-status")
@@ -99,9 +106,12 @@ class TuigptApp(GuardedApp):
         self._panes: dict[str, Pane] = {}
         self._beside = next(entry.id for entry in panes if entry.id != self.pane)
         self._asked_to_leave = 0.0
+        self._kept: dict[str, object] = {"pane": self.pane}
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = default_theme(self.console.color_system)
+        kept = any(theme.name == settings.theme for theme in THEMES)
+        self.theme = settings.theme if kept else default_theme(self.console.color_system)
+        self.set_keymap(settings.keys)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The colours of our own roles, under a theme that lacks them."""
@@ -119,6 +129,9 @@ class TuigptApp(GuardedApp):
 
     def on_mount(self) -> None:
         self.action_show_pane(self.pane)
+        self._kept = self._to_keep()
+        for problem in self._problems:
+            self.notify(problem, severity="warning")
         # Not before the first layout: what is shown then keeps the size it was given by mistake.
         self.call_after_refresh(self._follow_runs)
         # Ended from outside, the app still gives the terminal back in order.
@@ -233,8 +246,18 @@ class TuigptApp(GuardedApp):
 
     async def _choose_theme(self) -> None:
         names = [theme.name for theme in THEMES]
-        themes = [Command(name, "", "", partial(setattr, self, "theme", name)) for name in names]
+        themes = [Command(name, "", "", partial(self._use_theme, name)) for name in names]
         await self._choose(themes, "search the themes …")
+
+    def _use_theme(self, name: str) -> None:
+        self.theme = name
+        self._keep(theme=name)
+
+    def _keep(self, **chosen: object) -> None:
+        try:
+            change_settings(**chosen)
+        except UserError as error:
+            self.notify(f"it holds until you leave: {error}", severity="warning")
 
     async def _choose(self, commands: list[Command], placeholder: str) -> None:
         def chosen(command: Command | None) -> None:
@@ -276,6 +299,22 @@ class TuigptApp(GuardedApp):
             super().notify(one_line(message), markup=markup, **settings)
 
     # --- leaving ---
+
+    def exit(self, *arguments: Any, **settings: Any) -> None:
+        """Leave, and keep what is to be found again at the next start."""
+        now = self._to_keep()
+        changed = {name: now[name] for name in now if now[name] != self._kept.get(name)}
+        if changed:
+            with suppress(UserError):  # what cannot be kept keeps nobody from leaving
+                change_settings(**changed)
+        super().exit(*arguments, **settings)
+
+    def _to_keep(self) -> dict[str, object]:
+        """Settings as they stand now."""
+        kept: dict[str, object] = {"pane": self.pane}
+        for pane in self._panes.values():
+            kept |= pane.to_keep()
+        return kept
 
     async def action_copy_or_leave(self) -> None:
         """Copy the selection; without one, leave at the second time."""
