@@ -164,7 +164,7 @@ class TestItsPlace:
             transcript = await self.filled(pilot)
             transcript.focus()
             await pilot.press("pageup")
-            await pilot.pause(0.5)
+            await pilot.wait_for_scheduled_animations()
             before = app.lines
             assert "row 49" not in before
             for n in range(50, 60):
@@ -172,7 +172,7 @@ class TestItsPlace:
                 await pilot.pause()
             assert app.lines == before
             await pilot.press("end")
-            await pilot.pause(0.5)
+            await pilot.wait_for_scheduled_animations()
             transcript.append("row 60\n")
             await pilot.pause()
             assert "row 60" in app.lines  # at the end again, it follows again

@@ -20,6 +20,7 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.worker import WorkerFailed
 
 LOG_FILE = "app.log"
 """Name of the log in the home."""
@@ -146,7 +147,8 @@ class GuardedApp(App[None]):
         """Log an exception; False if the app has to end because of it."""
         if not self._guarding:
             return False
-        self.write_log("".join(format_exception(error)))
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        self.write_log("".join(format_exception(cause)))
         return True
 
     def write_log(self, text: str) -> None:
