@@ -16,6 +16,7 @@ def _theme(
     background: str,
     surface: str,
     panel: str,
+    cursor: str,
     foreground: str,
     muted: str,
     line: str,
@@ -28,6 +29,7 @@ def _theme(
 ) -> Theme:
     """
     Args:
+        cursor: behind the row of a list that has the focus.
         muted: of words that matter less.
         line: of borders and rules.
         accent: the focus, the prompt, the next thing to do.
@@ -47,8 +49,8 @@ def _theme(
             "text-success": best, "text-warning": caution, "text-error": error,
             "text": foreground, "text-muted": muted, "foreground-muted": muted,
             "border": accent, "border-blurred": line,
-            "block-cursor-background": accent, "block-cursor-foreground": background,
-            "block-cursor-blurred-background": panel,
+            "block-cursor-background": cursor, "block-cursor-foreground": foreground,
+            "block-cursor-blurred-background": surface,
             "block-cursor-blurred-foreground": foreground,
             "footer-background": surface, "footer-foreground": foreground,
             "footer-description-foreground": foreground,
@@ -62,17 +64,17 @@ def _theme(
 
 INK = _theme(
     "ink", dark=True,
-    background="#16171c", surface="#1e2027", panel="#2b2e38", foreground="#e8e4da",
-    muted="#a6a29a", line="#70727d",
+    background="#16171c", surface="#1e2027", panel="#2b2e38", cursor="#33304a",
+    foreground="#e8e4da", muted="#a6a29a", line="#70727d",
     accent="#c9a6ee", train="#6cb6ff", val="#f0883e", best="#7ee787", caution="#f2cc60",
     error="#ff7b72",
 )  # fmt: skip
 
 PAPER = _theme(
     "paper", dark=False,
-    background="#faf7f0", surface="#f3efe5", panel="#e8e4da", foreground="#16171c",
-    muted="#5f5c55", line="#85817a",
-    accent="#6d3ba8", train="#0b5cad", val="#a8470a", best="#1a6b2f", caution="#7a5500",
+    background="#faf7f0", surface="#f3efe5", panel="#e8e4da", cursor="#e9e0f5",
+    foreground="#16171c", muted="#5f5c55", line="#85817a",
+    accent="#6d3ba8", train="#0b5cad", val="#a04308", best="#1a6b2f", caution="#7a5500",
     error="#b3261e",
 )  # fmt: skip
 

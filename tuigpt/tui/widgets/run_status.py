@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import monotonic
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -24,6 +25,9 @@ _BAR = 10
 
 _SAID_FOR = 5.0
 """Seconds that an acknowledgement stays."""
+
+_AT_ONCE = 0.5
+"""Seconds within which a second one does not take the place of the first."""
 
 _NAME_CUT = 12
 """Columns that a name is cut to before it is left out."""
@@ -63,11 +67,15 @@ class RunStatusLine(Widget):
     said: reactive[str] = reactive("")
     """What was just done, for a moment."""
 
+    _said_at = 0.0
     _forgetting: Timer | None = None
 
     def acknowledge(self, text: str) -> None:
-        """Say what was just done, at the right end, for some seconds."""
-        self.said = one_line(text)
+        """Say what was just done, at the right end, for some seconds; several at once together."""
+        now = monotonic()
+        together = self.said and now - self._said_at < _AT_ONCE
+        self.said = f"{self.said} · {one_line(text)}" if together else one_line(text)
+        self._said_at = now
         if self._forgetting is not None:
             self._forgetting.stop()
         self._forgetting = self.set_timer(_SAID_FOR, self._forget)

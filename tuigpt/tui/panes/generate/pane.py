@@ -394,7 +394,8 @@ A text longer than the model's context is written with a rolling window, which i
     async def _steer(self, event: Slider.Changed) -> None:
         """A slider acts at the next token, also of the text that is being written."""
         event.stop()
-        if event.slider is self._top_k:
+        bounded = min(self._wanted_top_k, int(self._top_k.maximum))
+        if event.slider is self._top_k and event.value != bounded:  # else the model's size did it
             self._wanted_top_k = int(event.value)
         if self.writing and self._at_work is not None:
             if self._number is not None:
