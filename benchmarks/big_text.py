@@ -5,6 +5,7 @@ that it held (torch's own 200 MB included where it is needed):
 
 - reading: decoding, counting symbols, hashing, finding what is no text;
 - learning the tokenizer, and encoding into the cache; both, when they are in the cache already;
+- looking for what 5,000 characters of it copy;
 - drawing 500 batches of 64 windows of 256 tokens, with the tokens in their file.
 
 The text is made of the speeches of the built-in one, in a random order.
@@ -22,13 +23,14 @@ import time
 from pathlib import Path
 
 from tuigpt.paths import asset
+from tuigpt.text.copies import find_copies
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text
 from tuigpt.text.read import scan
 from tuigpt.text.split import train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 
-STEPS = ("reading", "encoding", "encoded before", "500 batches")
+STEPS = ("reading", "encoding", "encoded before", "500 batches", "copies")
 
 
 def write_text(path: Path, megabytes: int) -> None:
@@ -46,6 +48,10 @@ def work(step: str, path: Path, cache: Path, spec: str) -> None:
     """Do one step, and print its seconds and the most megabytes held."""
     began = time.perf_counter()
     text = open_text([str(path)], cache=cache)
+    if step == "copies":
+        find_copies(path.read_bytes()[-5000:].decode(), 20, text.chunks())
+        tell(began)
+        return
     found = scan(text)
     if step != "reading":
         n_train = train_characters(found.characters, 0.1)
@@ -61,6 +67,11 @@ def work(step: str, path: Path, cache: Path, spec: str) -> None:
         began = time.perf_counter()
         for _ in range(500):
             corpus.batch(64, generator)
+    tell(began)
+
+
+def tell(began: float) -> None:
+    """Print the seconds since then, and the most megabytes held."""
     seconds = time.perf_counter() - began
     # Linux counts in kilobytes, macOS in bytes.
     unit = 1 if sys.platform == "darwin" else 1024

@@ -21,7 +21,7 @@ from tuigpt.model.device import allow_tf32, describe, faster_precision, resolve_
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.recipes import set_first_weights
+from tuigpt.training.optimizers import set_first_weights
 from tuigpt.training.trainer import Stepped, Trainer
 
 ALPHABET = "".join(map(chr, range(32, 97)))

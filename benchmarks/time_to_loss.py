@@ -27,7 +27,7 @@ from tuigpt.text.read import silent
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.calibrate import calibrate
-from tuigpt.training.recipes import set_first_weights
+from tuigpt.training.optimizers import set_first_weights
 from tuigpt.training.trainer import Evaluated, Stepped, Trainer
 
 CPU = torch.device("cpu")

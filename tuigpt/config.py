@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from tuigpt.errors import ConfigError, Setting
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 
 def _option(default: Any, explanation: str) -> Any:
@@ -44,8 +45,32 @@ def _require_whole(config: object, at_least: Mapping[str, int]) -> None:
 
 
 @dataclass(frozen=True)
+class ParameterCounts:
+    """Numbers of trainable parameters.
+
+    Attributes:
+        tokens: the embedding of the tokens, which is the output layer as well.
+        positions: the embedding of the positions.
+        attention: query, key, value and output projections of all blocks.
+        mlp: both layers of all blocks' MLPs.
+        norms: two layer norms a block, and the last one.
+    """
+
+    tokens: int
+    positions: int
+    attention: int
+    mlp: int
+    norms: int
+
+    @property
+    def total(self) -> int:
+        """All of them, each once."""
+        return self.tokens + self.positions + self.attention + self.mlp + self.norms
+
+
+@dataclass(frozen=True)
 class GPTConfig:
-    """The shape of a GPT, in the workshop's terms. The defaults are its medium model.
+    """The sizes of a GPT, in the workshop's terms. The defaults are its medium model.
 
     Raises:
         ConfigError: a size is below one, the heads do not divide the width, or dropout is
@@ -75,34 +100,27 @@ class GPTConfig:
             )  # fmt: skip
 
     @property
+    def parameters(self) -> ParameterCounts:
+        """Number of trainable parameters, by part."""
+        width, blocks = self.n_embd, self.n_layer
+        return ParameterCounts(
+            tokens=self.vocab_size * width,
+            positions=self.block_size * width,
+            attention=blocks * (4 * width * width + 4 * width),  # c_attn and c_proj, with biases
+            mlp=blocks * (8 * width * width + 5 * width),  # c_fc and c_proj, with biases
+            norms=blocks * 4 * width + 2 * width,  # weight and bias each
+        )
+
+    @property
+    def block_matrices(self) -> int:
+        """How many of the parameters are entries of the matrices inside the blocks."""
+        return self.n_layer * 12 * self.n_embd * self.n_embd  # those above without their biases
+
+    @property
     def n_params(self) -> int:
         """Number of trainable parameters; the tied output projection counts once."""
-        width = self.n_embd
-        attention = 4 * width * width + 4 * width  # c_attn and c_proj, with biases
-        mlp = 8 * width * width + 5 * width  # c_fc and c_proj, with biases
-        norms = 4 * width  # ln_1 and ln_2: weight and bias each
-        embeddings = (self.vocab_size + self.block_size) * width
-        return embeddings + self.n_layer * (attention + mlp + norms) + 2 * width
+        return self.parameters.total
 
-
-RECIPES: Mapping[str, Mapping[str, Any]] = {
-    "fast": dict(
-        batch_size=16,
-        learning_rate=0.02,
-        min_lr_ratio=0.01,
-        warmup_steps=20,
-        weight_decay=0.1,
-        precision="auto",
-    ),
-    "workshop": {},
-}
-"""What each recipe sets in `TrainConfig` where the user sets nothing."""
-
-ON_CUDA: Mapping[str, Mapping[str, Any]] = {"fast": dict(batch_size=64)}
-"""What a recipe sets otherwise where PyTorch says cuda: on such a GPU many windows of a small model
-take hardly longer than few."""
-
-DEFAULT_RECIPE = "fast"
 
 PRECISIONS = ("auto", "float32", "bfloat16")
 """What the products of matrices are computed in; the weights are float32 with each of them."""
@@ -115,8 +133,11 @@ def train_defaults(recipe: str, device_type: str = "cpu") -> dict[str, Any]:
         device_type: of the device that trains: "cpu", "cuda" or "mps".
     """
     plain = {name: entry.default for name, entry in TrainConfig.__dataclass_fields__.items()}
-    there = ON_CUDA.get(recipe, {}) if device_type == "cuda" else {}
-    return {**plain, **RECIPES.get(recipe, {}), **there, "recipe": recipe}
+    known = RECIPES.get(recipe)
+    if known is None:  # `TrainConfig` refuses it
+        return {**plain, "recipe": recipe}
+    there = known.defaults_on_cuda if device_type == "cuda" else {}
+    return {**plain, **known.defaults, **there, "recipe": recipe}
 
 
 BPE_SIZES = range(257, 65_537)
@@ -159,10 +180,12 @@ class TrainConfig:
         ConfigError: a value with which no training can work.
     """
 
-    recipe: str = _option("workshop", "fast (Muon), or workshop (AdamW, exactly as taught there)")
+    recipe: str = _option(
+        "workshop", "; ".join(f"{name}: {recipe.help}" for name, recipe in RECIPES.items())
+    )
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
     minutes: float = _option(
-        0.0, "time for the run, which a trial turns into max_steps, 0 = none given"
+        0.0, "time for the run: a trial tells how many steps fit into it, 0 = set the steps"
     )
     batch_size: int = _option(64, "windows of text in each step")
     micro_batch_size: int = _option(
@@ -193,7 +216,7 @@ class TrainConfig:
     compile: bool = _option(False, "compile the model with torch.compile: slow start, quick steps")
     tokenizer: str = _option("char", "char, or bpe:N for N tokens learned from the text")
     encoding: str = _option(
-        "auto", "of the text: auto = UTF-8 or by its mark; NAME:replace bears bad bytes"
+        "auto", "of the text: auto = UTF-8 or by its mark; NAME:replace shows bad bytes as \ufffd"
     )
 
     def __post_init__(self) -> None:
@@ -231,14 +254,46 @@ class TrainConfig:
         )
         _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
+    def learning_rate_at(self, step: int) -> float:
+        """Learning rate of the update number `step`, counted from 0.
+
+        A linear rise over `warmup_steps`, then the recipe's way down to `min_lr_ratio` of the
+        highest rate, which the last update has. It is above 0 from the first update on.
+        """
+        highest = self.learning_rate
+        if step < self.warmup_steps:
+            return highest * (step + 1) / self.warmup_steps
+        lowest = highest * self.min_lr_ratio
+        decay_steps = max(1, self.max_steps - 1 - self.warmup_steps)
+        progress = min(1.0, (step - self.warmup_steps) / decay_steps)
+        return lowest + (highest - lowest) * RECIPES[self.recipe].decay(progress)
+
+
+def train_settings(chosen: Mapping[str, Any], device_type: str = "cpu") -> TrainConfig:
+    """The settings of a training, from those that the user chose and the recipe's defaults.
+
+    Args:
+        device_type: "cpu", "cuda" or "mps": some defaults depend on it.
+
+    Raises:
+        ConfigError: a value cannot work, or two contradict each other.
+    """
+    if chosen.get("minutes") and "max_steps" in chosen:
+        raise ConfigError(
+            "minutes", chosen["minutes"], "left out where ", Setting("max_steps"),
+            " is given: both tell the length",
+        )  # fmt: skip
+    defaults = train_defaults(chosen.get("recipe", DEFAULT_RECIPE), device_type)
+    return TrainConfig(**{**defaults, **chosen})
+
 
 @dataclass(frozen=True)
 class SampleConfig:
     """How to draw text from a model. The defaults are the workshop's part 4.
 
     Raises:
-        ConfigError: a temperature that is negative or no number, a top_k that is negative or
-            fractional, a top_p or min_p outside its range, a length or seed below 0.
+        ConfigError: a temperature that is negative, immense or no number, a top_k that is negative
+            or fractional, a top_p or min_p outside its range, a length or seed below 0.
     """
 
     max_new_tokens: int = _option(200, "how many tokens to write")
@@ -251,7 +306,8 @@ class SampleConfig:
     def __post_init__(self) -> None:
         _require_whole(self, dict(max_new_tokens=0, top_k=0, seed=0))
         heat = self.temperature
-        _require(_finite(heat) and heat >= 0, "temperature", heat, "a number, 0 or more")
+        need = "a number from 0 to 1,000,000"  # above it float32 tells no two tokens apart
+        _require(_finite(heat) and 0 <= heat <= 1e6, "temperature", heat, need)
         share, least = self.top_p, self.min_p
         _require(_finite(share) and 0 < share <= 1, "top_p", share, "above 0 and at most 1")
         _require(_finite(least) and 0 <= least <= 1, "min_p", least, "from 0 to 1")

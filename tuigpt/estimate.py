@@ -1,6 +1,6 @@
 """What a training will cost, before it starts: arithmetic alone, without torch.
 
-`core/calibrate.py` adds what only this machine can tell: how long a step takes.
+`training/calibrate.py` adds what only this machine can tell: how long a step takes.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tuigpt.config import GPTConfig, TrainConfig
+from tuigpt.recipes import RECIPES, Parameters
 
 MANY_READINGS = 15
 """Readings of a text after which a model that has room for it learns it by heart.
@@ -18,47 +19,12 @@ recipe `fast` brought a tiny one there after 17; from then on both got worse. Mu
 some 15 readings.
 """
 
-CPU_TOKENS_AT_ONCE = 4096
+CPU_MICRO_BATCH_TOKENS = 4096
 """Tokens that a CPU computes at a time: few enough that what one layer made is still near when the
 next one needs it. At medium a batch of 64 windows takes 1.3 times as long in one go."""
 
 _FLOAT = 4
 """Bytes."""
-
-
-@dataclass(frozen=True)
-class Parameters:
-    """Trainable parameters by part; `total` is `GPTConfig.n_params`.
-
-    Attributes:
-        tokens: the embedding of the tokens, which is the output layer as well.
-        positions: the embedding of the positions.
-        attention: query, key, value and output projections of all blocks.
-        mlp: both layers of all blocks' MLPs.
-        norms: two layer norms a block, and the last one.
-    """
-
-    tokens: int
-    positions: int
-    attention: int
-    mlp: int
-    norms: int
-
-    @property
-    def total(self) -> int:
-        return self.tokens + self.positions + self.attention + self.mlp + self.norms
-
-
-def count_parameters(config: GPTConfig) -> Parameters:
-    """The parameters of a model, by part."""
-    width, blocks = config.n_embd, config.n_layer
-    return Parameters(
-        tokens=config.vocab_size * width,
-        positions=config.block_size * width,
-        attention=blocks * (4 * width * width + 4 * width),
-        mlp=blocks * (8 * width * width + 5 * width),
-        norms=blocks * 4 * width + 2 * width,
-    )
 
 
 @dataclass(frozen=True)
@@ -68,7 +34,7 @@ class Memory:
     Attributes:
         weights: of the model.
         gradients: one for each weight.
-        optimizer: two moments for each weight (AdamW), or one momentum (Muon).
+        optimizer: what the recipe's optimizers remember.
         activations: kept from the forward for the backward pass, with the logits, of as many
             windows as are computed at a time.
         peak: the most at once, which is less than the sum: not all are there at all times.
@@ -81,10 +47,10 @@ class Memory:
     peak: int
 
 
-def windows_at_once(
+def micro_batch_windows(
     config: GPTConfig, train_config: TrainConfig, device_type: str, processes: int = 1
 ) -> int:
-    """How many windows a trainer computes at a time, at most: parts of nearly one size.
+    """Most windows in a micro-batch, which a trainer computes at a time: all are nearly as large.
 
     Args:
         processes: among which a batch is shared out.
@@ -92,13 +58,13 @@ def windows_at_once(
     rows = train_config.batch_size // processes
     most = train_config.micro_batch_size or rows
     if not train_config.micro_batch_size and device_type == "cpu":
-        most = max(1, CPU_TOKENS_AT_ONCE // config.block_size)
-    pieces = -(-rows // most)
-    return -(-rows // pieces)
+        most = max(1, CPU_MICRO_BATCH_TOKENS // config.block_size)
+    count = -(-rows // most)
+    return -(-rows // count)
 
 
 def memory(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu") -> Memory:
-    """What the tensors of a training take in float32, from the shapes in `core/model.py`.
+    """What the tensors of a training take in float32, from the shapes in `model/gpt.py`.
 
     For each token, in floats, a block keeps 16 widths: the inputs of both norms (2), what the norms
     give (2), queries, keys and values (3), what attention gives (1), the MLP's hidden layer before
@@ -114,11 +80,11 @@ def memory(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu
     Computing in bfloat16 takes less.
 
     Args:
-        device_type: "cpu" computes a batch in pieces; "cuda" computes attention with dropout
+        device_type: "cpu" computes a batch in micro-batches; "cuda" computes attention with dropout
             without keeping its matrices.
     """
     width, blocks, vocab_size = config.n_embd, config.n_layer, config.vocab_size
-    windows = windows_at_once(config, train_config, device_type)
+    windows = micro_batch_windows(config, train_config, device_type)
     tokens = windows * config.block_size
     per_block = 16 * width + 4 + config.n_head
     outside = 2 * width + 2 * vocab_size
@@ -128,22 +94,30 @@ def memory(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu
         if device_type != "cuda":
             per_block += 3 * config.n_head * config.block_size
     weights = gradients = config.n_params
-    matrices = 12 * width * width * blocks  # those in the blocks, without their biases
-    fast = train_config.recipe == "fast"
-    optimizer = 2 * weights - (matrices if fast else 0)
+    rules = RECIPES[train_config.recipe].optimizers
+    learned = [(rule, _learned(rule.parameters, config)) for rule in rules]
+    optimizer = sum(rule.moments * count for rule, count in learned)
     activations = tokens * (blocks * per_block + outside)
     backward = activations + 2 * tokens * vocab_size
-    if windows < train_config.batch_size:  # the pieces before have left gradients
+    if windows < train_config.batch_size:  # the micro-batches before have left gradients
         backward += gradients
-    # Muon works on all matrices of a shape at once, at most a third of them: beside every matrix's
-    # direction it holds their stack, two iterates and two Gram matrices.
-    update = gradients + (matrices + 5 * matrices // 3 if fast else 0)
+    # Optimizers work one after the other.
+    update = gradients + max(int(rule.workspace * count) for rule, count in learned)
     # In a block an evaluation holds 11 widths at most, and the last gradients are still there.
     evaluation = gradients
     if train_config.val_fraction:
         evaluation += tokens * max(11 * width, 2 * width + 2 * vocab_size)
     peak = weights + optimizer + max(backward, update, evaluation)
     return Memory(*(_FLOAT * n for n in (weights, gradients, optimizer, activations, peak)))
+
+
+def _learned(parameters: Parameters, config: GPTConfig) -> int:
+    """How many numbers those parameters are."""
+    return {
+        "all": config.n_params,
+        "block matrices": config.block_matrices,
+        "rest": config.n_params - config.block_matrices,
+    }[parameters]
 
 
 def needed_bytes(config: GPTConfig, train_config: TrainConfig, device_type: str = "cpu") -> int:

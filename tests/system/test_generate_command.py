@@ -271,7 +271,7 @@ def test_a_text_is_steered_while_it_streams(checkpoint: Path) -> None:
     cold = SampleConfig(STEERED - before, temperature=0.0)
     assert (begun + out).decode() == steered_reference(checkpoint, before, cold) + "\n"
     assert "no single command writes this text again" in notes
-    assert "--temperature is -3.0, but" in notes and "'sped' cannot be steered" in notes
+    assert "temperature is -3.0, but" in notes and "'sped' cannot be steered" in notes
     assert notes.count("nothing is changed") == 2 and notes.count("tuigpt: ") == 5, notes
 
 

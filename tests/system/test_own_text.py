@@ -44,7 +44,7 @@ def test_real_scripts_are_learned_and_written(
     assert corpus["sources"] == [str(path)] and corpus["characters"] == len(text)
     assert corpus["train_characters"] + corpus["val_characters"] == len(text)
     assert corpus["symbols"] == len(set(text))
-    assert list(record["baselines"]) == ["uniform", "unigram", "bigram", "trigram"]
+    assert list(record["baselines"]) == ["guessing", "letters", "pairs", "triples"]
 
     log = [from_json(line) for line in (home / "runs/own/metrics.jsonl").read_bytes().splitlines()]
     whole = next(line for line in log if line["kind"] == "eval" and line["whole"])

@@ -9,7 +9,6 @@ import pytest
 
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
     GPTConfig,
     SampleConfig,
@@ -19,6 +18,7 @@ from tuigpt.config import (
     train_defaults,
 )
 from tuigpt.errors import ConfigError, Setting, UserError, in_words
+from tuigpt.recipes import DEFAULT_RECIPE
 
 CONFIGS = [GPTConfig, TrainConfig, SampleConfig]
 

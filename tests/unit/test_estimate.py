@@ -14,12 +14,11 @@ import torch
 
 from tuigpt.config import GPTConfig, TrainConfig, train_defaults
 from tuigpt.estimate import (
-    count_parameters,
     memory,
+    micro_batch_windows,
     needed_bytes,
     reading,
     step_flops,
-    windows_at_once,
 )
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
@@ -61,8 +60,10 @@ def test_the_parameters_of_each_part_are_the_models(shape: GPTConfig) -> None:
     for name, parameter in GPT(shape).named_parameters():
         part = next((part for mark, part in marks.items() if mark in name), "tokens")
         parts[part] += parameter.numel()
-    found = count_parameters(shape)
+    found = shape.parameters
+    matrices = [p for p in GPT(shape).transformer.h.parameters() if p.ndim == 2]
     assert vars(found) == parts
+    assert shape.block_matrices == sum(p.numel() for p in matrices)
     assert found.total == shape.n_params
 
 
@@ -74,10 +75,8 @@ def test_the_optimizers_hold_what_is_told(recipe: str) -> None:
     next(event for event in trainer.run() if isinstance(event, Stepped))
     held = sum(
         value.nbytes
-        for optimizer in trainer._optimizers
-        for state in optimizer.state.values()
-        for value in state.values()
-        if value.dim()  # but for counters of steps
+        for name, value in trainer.state().items()
+        if name.startswith("optimizer.") and value.dim()  # but for counters of steps
     )
     assert memory(SHAPE, config).optimizer == held
 
@@ -98,8 +97,8 @@ def test_windows_are_computed_together_as_the_trainer_does(batch_size: int, micr
     shape = replace(SHAPE, block_size=256)
     corpus = Corpus.from_text(TEXT * 4, TOKENIZER, 0.1, 256, CPU)
     pieces = Trainer(GPT(shape), TOKENIZER, corpus, config)._pieces()
-    assert windows_at_once(shape, config, "cpu") == max(pieces)
-    assert windows_at_once(shape, replace(config, micro_batch_size=0), "cuda") == batch_size
+    assert micro_batch_windows(shape, config, "cpu") == max(pieces)
+    assert micro_batch_windows(shape, replace(config, micro_batch_size=0), "cuda") == batch_size
 
 
 PEAK = """

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from pathlib import Path
+from argparse import Namespace
 
 from tuigpt.errors import UserError
+from tuigpt.paths import home_dir
 
 
-def run(home: Path) -> int:
+def run(options: Namespace) -> int:
     """Open the app and stay until the user leaves it.
 
     Raises:
@@ -20,6 +21,6 @@ def run(home: Path) -> int:
         )
     from tuigpt.tui.app import TuigptApp
 
-    app = TuigptApp(home)
+    app = TuigptApp(home_dir(options.home))
     app.run()
     return app.return_code or 0

@@ -1,10 +1,12 @@
 """`tuigpt cache`: what is kept because making it again takes long."""
 
 import time
+from argparse import Namespace
 from pathlib import Path
 
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.files import read_json
-from tuigpt.paths import cache_dir
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.disk_cache import Cache, Entry
 from tuigpt.wording import age, file_size, visible
 
@@ -31,3 +33,23 @@ def _what(entry: Entry) -> str:
         return f"{about['text']}: {tokens:,} tokens of {size:,} different ones"
     except (OSError, ValueError, KeyError, TypeError):
         return entry.path.name
+
+
+def _add_flags(parser: Parser) -> None:
+    parser.add_argument(
+        "action", nargs="?", choices=["show", "clear"], default="show", help="(default show)"
+    )
+
+
+def _run(options: Namespace) -> int:
+    return run(home_dir(options.home), options.action == "clear")
+
+
+COMMANDS = {
+    "cache": Command(
+        usage="[show|clear]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=("tuigpt cache", "tuigpt cache clear"),
+    )
+}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
 from tuigpt.errors import UserError
@@ -17,13 +20,12 @@ from tuigpt.estimate import (
     Calibration,
     Memory,
     Reading,
-    count_parameters,
     memory,
     reading,
     step_flops,
 )
 from tuigpt.model.device import describe, faster_precision, memory_bytes
-from tuigpt.paths import cache_dir
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import Tokenizer
@@ -156,7 +158,7 @@ def _timing(plan: _Plan) -> Calibration:
 
 def _costs(plan: _Plan) -> list[tuple[str, str]]:
     """What is known before a step is timed, as (label, words)."""
-    parts, need = count_parameters(plan.config), plan.memory
+    parts, need = plan.config.parameters, plan.memory
     names = {
         "tokens, in and out": parts.tokens,
         "positions": parts.positions,
@@ -213,7 +215,7 @@ def _time_in_words(plan: _Plan, timing: Calibration) -> str:
 
 
 def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, Any]:
-    parts = count_parameters(plan.config)
+    parts = plan.config.parameters
     return {
         "parameters": asdict(parts) | {"total": parts.total},
         "memory": asdict(plan.memory),
@@ -230,3 +232,33 @@ def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, A
         "seconds": timing.seconds(plan.train_config) if timing else None,
         "problem": problem,
     }
+
+
+def _add_flags(parser: Parser) -> None:
+    add_text(parser)
+    add_json(parser)
+    add_settings(parser)
+
+
+def _run(options: Namespace) -> int:
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=given_fields(options, TrainConfig),
+        as_json=options.json,
+    )
+
+
+COMMANDS = {
+    "estimate": Command(
+        usage="[TEXT …] [flags of train]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=(
+            "tuigpt estimate poems.txt --preset small",
+            "tuigpt estimate poems.txt --minutes 10",
+        ),
+    )
+}

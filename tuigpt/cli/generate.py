@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from argparse import Namespace
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tuigpt.cli.flags import add_checkpoint, add_device, add_sample_settings, count, given_fields
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.steering import Steering, report, standard_input
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
@@ -27,10 +30,10 @@ from tuigpt.generation.logprobs import insight
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import resolve_device, type_name
 from tuigpt.model.gpt import GPT
-from tuigpt.paths import cache_dir
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.runs.names import find_checkpoint
-from tuigpt.text.copies import open_training_corpus, share_copied
+from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.wording import one_line, visible
 
@@ -106,11 +109,10 @@ def run(home: Path, spec: str, prompt_text: str, config: SampleConfig, wishes: W
             " fastest here"
         )
     if wishes.recited:
-        corpus = open_training_corpus(header, cache_dir(home))
-        name = str(header["corpus"].get("name", ""))
+        name = str((header.get("corpus") or {}).get("name", ""))
         for ids in texts:
             text = tokenizer.decode(ids)
-            copies = corpus.copied(text, wishes.recited)
+            copies = find_copies_of_training(header, text, wishes.recited, cache_dir(home))
             share = share_copied(copies, len(text))
             note(
                 f"{share:.0%} stands in {name!r}, in copies of {wishes.recited} and more characters"
@@ -247,3 +249,75 @@ def _write_card(
 def _put(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
+
+
+def _add_flags(parser: Parser) -> None:
+    add_checkpoint(parser)
+    parser.flag("--prompt", default="", metavar="TEXT", help="text to continue")
+    parser.flag(
+        "--written", default="", metavar="TEXT",
+        help="text that stands after the prompt already: continue, or branch off, from there",
+    )  # fmt: skip
+    parser.flag(
+        "--samples", default="1", metavar="N",
+        help="write N texts side by side, with the seeds from --seed on (default 1)",
+    )  # fmt: skip
+    parser.flag(
+        "--window", default="sliding", metavar="sliding|rolling",
+        help="past the model's context: sliding is the workshop's text, rolling is quick and"
+        " endless (default sliding)",
+    )  # fmt: skip
+    add_device(parser)
+    add_sample_settings(parser)
+    checks = parser.add_argument_group("checks and reports")
+    parser.flag(
+        "--verify", group=checks, action="store_true",
+        help="write it again with the plain loop, and compare letter by letter",
+    )  # fmt: skip
+    parser.flag(
+        "--card", group=checks, metavar="FILE",
+        help="verify, then write text and commands to FILE, to submit",
+    )  # fmt: skip
+    parser.flag(
+        "--recited", group=checks, default="0", metavar="N",
+        help="tell which parts of N and more characters are copied from the training text",
+    )  # fmt: skip
+    parser.flag(
+        "--probs", group=checks, metavar="N",
+        help="print JSON Lines instead: each token with its probability, rank and N alternatives",
+    )  # fmt: skip
+    parser.flag(
+        "--steer", group=checks, action="store_true",
+        help="let lines on standard input, such as temperature 0.3 or top_k 5, change the settings"
+        " from the next token on",
+    )  # fmt: skip
+
+
+def _run(options: Namespace) -> int:
+    config = SampleConfig(**given_fields(options, SampleConfig))
+    wishes = Wishes(
+        device=options.device,
+        samples=count("samples", options.samples, 1),
+        window=options.window,
+        written=options.written,
+        verify=options.verify,
+        card=options.card,
+        recited=count("recited", options.recited, 0),
+        probs=None if options.probs is None else count("probs", options.probs, 0),
+        steer=options.steer,
+    )
+    return run(home_dir(options.home), options.checkpoint, options.prompt, config, wishes)
+
+
+COMMANDS = {
+    "generate": Command(
+        usage="CHECKPOINT [flags]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=(
+            'tuigpt generate poet --prompt "To be"',
+            "tuigpt generate poems@best --temperature 0.5 --seed 7",
+            "tuigpt generate poems --samples 20",
+        ),
+    )
+}

@@ -6,23 +6,26 @@ import json
 import sys
 import time
 import unicodedata
+from argparse import SUPPRESS, Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tuigpt.cli.flags import add_settings, add_text, given_fields
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals, progress_text
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size
+from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, bpe_size, train_settings
 from tuigpt.errors import UserError
 from tuigpt.estimate import reading
-from tuigpt.paths import cache_dir
+from tuigpt.loss import Baselines
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.text.baselines import baselines
 from tuigpt.text.detect import OfferError
 from tuigpt.text.named import BUILT_IN, NotFetched, open_text
 from tuigpt.text.read import Progress, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters, train_tokens
 from tuigpt.text.token_file import learn_tokenizer
-from tuigpt.training.prepare import train_settings
 from tuigpt.wording import file_size, one_line, short_count, times, visible
 
 REPORT_EVERY = 0.2
@@ -158,7 +161,7 @@ def _report(
         "unit": split.unit,
         "train_characters": train_characters(found.characters, config.val_fraction),
         "vocab_size": split.vocab_size,
-        "baselines": rulers,
+        "baselines": dict(rulers.items()),
         "parameters": model.n_params,
         "advised": advised(found),
     }
@@ -229,10 +232,9 @@ def _symbol(symbol: str) -> str:
     return f"◌{symbol}" if category.startswith("M") else visible(symbol)
 
 
-def _counting(rulers: dict[str, float]) -> str:
+def _counting(rulers: Baselines) -> str:
     """What guessing and counting reach, in nats per character."""
-    names = {"uniform": "guessing", "unigram": "letters", "bigram": "pairs", "trigram": "triples"}
-    values = " · ".join(f"{names[name]} {nats:.2f}" for name, nats in rulers.items())
+    values = " · ".join(f"{name} {nats:.2f}" for name, nats in rulers.items())
     return f"{values} nats"
 
 
@@ -275,3 +277,35 @@ def _first_lines(found: Scan) -> Sequence[str]:
     front = found.pieces[0][1][: SHOWN_LINES * 10 * SHOWN_WIDTH]
     lines = [line for line in front.split("\n") if line.strip()][:SHOWN_LINES]
     return [one_line(line[:SHOWN_WIDTH].replace("\t", " ")) for line in lines]
+
+
+def _add_flags(parser: Parser) -> None:
+    add_text(parser)
+    parser.flag("--json", action="store_true", help="JSON lines, for programs")
+    parser.flag("--fetch", action="store_true", help=SUPPRESS)
+    add_settings(parser)
+
+
+def _run(options: Namespace) -> int:
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=given_fields(options, TrainConfig),
+        as_json=options.json,
+        fetch=options.fetch,
+    )
+
+
+COMMANDS = {
+    "inspect": Command(
+        usage="[TEXT …] [flags of train]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=(
+            "tuigpt inspect poems.txt",
+            "tuigpt inspect poems.txt --tokenizer bpe:1024",
+        ),
+    )
+}

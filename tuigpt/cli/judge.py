@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import Namespace
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tuigpt.cli.flags import (
+    add_checkpoint,
+    add_device,
+    add_json,
+    add_sample_settings,
+    count,
+    given_fields,
+)
 from tuigpt.cli.generate import note, note_on_prompt
+from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.decode import read_prompt, refuse_broken_weights
@@ -18,9 +28,9 @@ from tuigpt.generation.logprobs import Score, next_token, surprises
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import resolve_device
 from tuigpt.model.gpt import GPT
-from tuigpt.paths import cache_dir
+from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.names import find_checkpoint
-from tuigpt.text.copies import open_training_corpus, share_copied
+from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.read import open_files
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.wording import meaning_of_loss, one_line
@@ -105,7 +115,7 @@ def run_recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -
     checkpoint = find_checkpoint(spec, home)
     _, _, header = load_checkpoint(checkpoint.path, torch.device("cpu"))
     text = _read(file)
-    copies = open_training_corpus(header, cache_dir(home)).copied(text, at_least)
+    copies = find_copies_of_training(header, text, at_least, cache_dir(home))
     share = share_copied(copies, len(text))
     if as_json:
         print(json.dumps({"share": share, "copies": [asdict(copy) for copy in copies]}))
@@ -130,3 +140,70 @@ def _read(file: str) -> str:
         return "".join(open_files(file, [file]).chunks())
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _add_file(parser: Parser) -> None:
+    parser.add_argument(
+        "file", metavar="FILE", type=filled, help="a UTF-8 text file, or - for standard input"
+    )
+
+
+def _add_score_flags(parser: Parser) -> None:
+    add_checkpoint(parser)
+    _add_file(parser)
+    add_device(parser)
+    add_json(parser)
+
+
+def _add_next_flags(parser: Parser) -> None:
+    add_checkpoint(parser)
+    parser.flag("--prompt", default="", metavar="TEXT", help="text to continue")
+    add_device(parser)
+    add_json(parser)
+    add_sample_settings(parser, leave_out={"max_new_tokens"})
+
+
+def _add_recite_flags(parser: Parser) -> None:
+    _add_score_flags(parser)
+    parser.flag(
+        "--at-least", default="20", metavar="N", help="shortest copy that counts (default 20)"
+    )
+
+
+def _score(options: Namespace) -> int:
+    home = home_dir(options.home)
+    return run_score(home, options.checkpoint, options.file, options.device, options.json)
+
+
+def _next(options: Namespace) -> int:
+    config = SampleConfig(**given_fields(options, SampleConfig))
+    home = home_dir(options.home)
+    return run_next(home, options.checkpoint, options.prompt, config, options.device, options.json)
+
+
+def _recite(options: Namespace) -> int:
+    at_least = count("at-least", options.at_least, 1)
+    home = home_dir(options.home)
+    return run_recite(home, options.checkpoint, options.file, at_least, options.json)
+
+
+COMMANDS = {
+    "next": Command(
+        usage="CHECKPOINT [flags]",
+        add_flags=_add_next_flags,
+        run=_next,
+        examples=('tuigpt next poet --prompt "ROMEO"',),
+    ),
+    "score": Command(
+        usage="CHECKPOINT FILE [flags]",
+        add_flags=_add_score_flags,
+        run=_score,
+        examples=("tuigpt score poems@best other.txt",),
+    ),
+    "recite": Command(
+        usage="CHECKPOINT FILE [flags]",
+        add_flags=_add_recite_flags,
+        run=_recite,
+        examples=("tuigpt generate poems | tuigpt recite poems -",),
+    ),
+}

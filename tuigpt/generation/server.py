@@ -34,7 +34,7 @@ from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import describe, resolve_device, type_name
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
-from tuigpt.text.copies import Corpus, open_training_corpus, share_copied
+from tuigpt.text.copies import find_copies_of_training, share_copied
 from tuigpt.text.tokenizer import Tokenizer
 
 REPORT_EVERY = 1 / 30
@@ -70,7 +70,6 @@ class Server:
         self._steered: dict[int, p.Steer] = {}
         self._open: set[int] = set()  # commands without a last report
         self._models: dict[tuple[str, int, int], _Loaded] = {}  # the newest one last
-        self._corpora: dict[str, Corpus] = {}
 
     def listen(self, commands: BinaryIO) -> None:
         """Take in commands until the pipe ends, and the process with it: its app is gone."""
@@ -217,17 +216,12 @@ class Server:
     def _recite(self, command: p.Recite) -> None:
         at_least = max(1, command.at_least)
         loaded = self._load(command)
-        facts = loaded.header.get("corpus") or {}
-        sha256 = str(facts.get("sha256"))
-        if sha256 not in self._corpora:
-            self._send(p.Working(command.id, 0, 1))
-            self._corpora = {sha256: open_training_corpus(loaded.header, cache_dir(self._home))}
-        self._check(command.id)
-        copies = self._corpora[sha256].copied(command.text, at_least)
+        cache = cache_dir(self._home)
+        copies = find_copies_of_training(loaded.header, command.text, at_least, cache)
         self._send(
             p.Recited(
                 command.id,
-                str(facts.get("name", "")),
+                str(loaded.header["corpus"].get("name", "")),
                 share_copied(copies, len(command.text)),
                 [p.Copy(c.start, c.length, c.place, c.line) for c in copies],
             )

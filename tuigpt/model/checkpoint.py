@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,6 +25,13 @@ from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 
 FORMAT = 1
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
+
+TENSORS_OUTSIDE_BLOCKS, TENSORS_IN_A_BLOCK = 4, 12
+"""Stored tensors: both embeddings and the last norm; in each block two norms and four projections,
+each with weight and bias."""
+
+FLOATING = ("F32", "BF16", "F16", "F64")
+"""Types, in safetensors' words, that weights may be stored in."""
 
 
 def versions() -> dict[str, str]:
@@ -55,11 +62,24 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[st
     write_atomic(path, save(tensors, {"tuigpt": to_json(header)}))
 
 
-def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, dict[str, Any]]:
+class LoadedCheckpoint(NamedTuple):
+    """A checkpoint with its weights in memory.
+
+    Attributes:
+        model: float32, in eval mode.
+        header: what else its file tells: run, step, losses, corpus, versions.
+    """
+
+    model: GPT
+    tokenizer: Tokenizer
+    header: dict[str, Any]
+
+
+def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
     """Open a checkpoint for generation or further training.
 
-    Returns:
-        the model (float32, in eval mode), its tokenizer, and the header.
+    The file is not trusted: nothing is built before the tensors in it are known to be those of the
+    model in its header, so memory and time stay in proportion to the file's size.
 
     Raises:
         UserError: the file is missing, cut short, foreign, or from a newer tuigpt.
@@ -69,19 +89,18 @@ def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, d
         if header["format"] > FORMAT:
             raise ValueError("it was written by a newer tuigpt; update this one to open it")
         config = GPTConfig(**header["model"])
-        tokenizer = tokenizer_from_dict(header["tokenizer"])
-        if tokenizer.vocab_size != config.vocab_size:
-            raise ValueError(
-                f"its vocabulary has {tokenizer.vocab_size} tokens, its model {config.vocab_size}"
-            )
         with safe_open(path, framework="pt", device=str(device)) as file:
-            weights = {name: file.get_tensor(name).float() for name in file.keys()}
-        if sum(tensor.numel() for tensor in weights.values()) != config.n_params:
-            raise ValueError("it does not hold the weights of the model in its header")
-        weights[TIED] = weights["transformer.wte.weight"]
-        with torch.device(device):
-            model = GPT(config)
-        model.load_state_dict(weights)
+            model = _model_for(file, config)
+            tokenizer = tokenizer_from_dict(header["tokenizer"])
+            if tokenizer.vocab_size != config.vocab_size:
+                raise ValueError(
+                    f"its vocabulary has {tokenizer.vocab_size} tokens, its model"
+                    f" {config.vocab_size}"
+                )
+            # Copies, because what safetensors gives is mapped to the file and changes with it.
+            weights = {
+                name: file.get_tensor(name).to(torch.float32, copy=True) for name in file.keys()
+            }
     except OSError as error:
         raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except (ValueError, ConfigError) as error:
@@ -90,9 +109,43 @@ def load_checkpoint(path: Path, device: torch.device) -> tuple[GPT, Tokenizer, d
         raise _unfit(path, str(error).partition("\n")[0]) from None
     except (TypeError, KeyError, AttributeError):
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
-    except RuntimeError:
-        raise _unfit(path, "its weights do not fit the model in its header") from None
-    return model.eval(), tokenizer, header
+    weights[TIED] = weights["transformer.wte.weight"]
+    model.load_state_dict(weights, assign=True)
+    model.transformer.wte.weight = model.lm_head.weight  # assigning gave each its own parameter
+    return LoadedCheckpoint(model.eval(), tokenizer, header)
+
+
+def _model_for(file: Any, config: GPTConfig) -> GPT:
+    """The model of a configuration without memory for its weights, if a file holds its weights.
+
+    Raises:
+        ValueError: the file holds other tensors.
+    """
+    names = set(file.keys())
+    unlike = ValueError("it does not hold the weights of the model in its header")
+    # The few facts that decide the size of everything come first: the outline of a model with a
+    # million layers takes minutes to build.
+    if len(names) != TENSORS_OUTSIDE_BLOCKS + config.n_layer * TENSORS_IN_A_BLOCK:
+        raise unlike
+    embeddings = {
+        "transformer.wte.weight": (config.vocab_size, config.n_embd),
+        "transformer.wpe.weight": (config.block_size, config.n_embd),
+    }
+    for name, shape in embeddings.items():
+        if name not in names or tuple(file.get_slice(name).get_shape()) != shape:
+            raise unlike
+    with torch.device("meta"):
+        model = GPT(config)
+    shapes = {k: tuple(v.shape) for k, v in model.state_dict().items() if k != TIED}
+    if names != set(shapes):
+        raise unlike
+    for name, shape in shapes.items():
+        part = file.get_slice(name)
+        if tuple(part.get_shape()) != shape:
+            raise ValueError(f"its weights do not fit the model in its header: {name}")
+        if part.get_dtype() not in FLOATING:
+            raise ValueError(f"{name} is stored as {part.get_dtype()}, which is no type of weights")
+    return model
 
 
 def _unfit(path: Path, reason: str) -> UserError:

@@ -1,10 +1,11 @@
 """What simple counting reaches on a text, in nats per character: rulers for a model's loss.
 
-All are measured on the validation part with counts of the training part. *Uniform* is ln of the
-number of symbols. *Unigram* counts symbols, with one added to each count (Laplace). *Bigram* and
-*trigram* count what follows one and two symbols, and interpolate with the shorter context after
-Witten and Bell (1991): a context seen n times with t different successors lends t / (n + t) of its
-probability to the shorter one. So nothing has probability 0, and there is nothing to tune.
+All are measured on the validation part with counts of the training part. *Guessing* is ln of the
+number of symbols. *Letters* counts symbols (a unigram model), with one added to each count
+(Laplace). *Pairs* and *triples* (a bigram and a trigram model) count what follows one and two
+symbols, and interpolate with the shorter context after Witten and Bell (1991): a context seen n
+times with t different successors lends t / (n + t) of its probability to the shorter one. So
+nothing has probability 0, and there is nothing to tune.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from tuigpt.loss import Baselines
 from tuigpt.text.read import Scan
 from tuigpt.text.split import train_characters
 from tuigpt.text.tokenizer import CharTokenizer, Ids
@@ -26,29 +28,25 @@ _PIECE = 50_000
 _MOST_CELLS = 1 << 22  # up to here counting in a plain array beats sorting
 
 
-def baselines(scan: Scan, val_fraction: float) -> dict[str, float]:
-    """The baselines of a text, of a long one from evenly spread pieces of both parts.
-
-    Returns:
-        nats per character by name; only "uniform" when a part is too short to measure.
-    """
+def baselines(scan: Scan, val_fraction: float) -> Baselines:
+    """The baselines of a text, of a long one from evenly spread pieces of both parts."""
     size = len(scan.symbols)
-    found = {"uniform": math.log(size)}
+    guessing = round(math.log(size), 4)
     train, val = _parts(scan, val_fraction)
     if len(train) < 3 or len(val) < 3:
-        return found
+        return Baselines(guessing)
     counts = np.bincount(train, minlength=size)
     probs = (counts + 1) / (len(train) + size)
     lower = probs[val]
-    found["unigram"] = _loss(lower)
-    for order, name in ((1, "bigram"), (2, "trigram")):
+    losses = [_loss(lower)]
+    for order in (1, 2):
         lower = _interpolate(lower, train, val, order, size)
-        found[name] = _loss(lower)
-    return found
+        losses.append(_loss(lower))
+    return Baselines(guessing, *losses)
 
 
 def _loss(probs: NDArray[np.float64]) -> float:
-    return float(-np.log(probs).mean())
+    return round(float(-np.log(probs).mean()), 4)
 
 
 def _interpolate(

@@ -37,6 +37,10 @@ WORDS = re.compile(
 it. What is no blank, digit or sign counts as a letter: marks and emoji too. The bound keeps a text
 without blanks from being one word of a million letters."""
 
+LONGEST_TOKEN = 1 + 64 * 4
+"""Bytes of the longest token there can be: a blank and 64 characters of four bytes. Merges of a
+hostile file that double their length would fill the memory within forty lines."""
+
 _RULE = 1
 """Number of the rule `WORDS`, kept with the pairs that were learned under it."""
 
@@ -52,7 +56,8 @@ class BPETokenizer(Tokenizer):
     """
 
     def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
-        """Raises ValueError when a merge names a token that is not there yet."""
+        """Raises ValueError when a merge names a token that is not there yet, or makes a token that
+        is longer than `LONGEST_TOKEN`."""
         self.merges = tuple((int(a), int(b)) for a, b in merges)
         self._tokens_of: dict[str, bytes] = {}  # of words seen before, as 4-byte numbers
         self._bytes = [bytes([b]) for b in range(256)]
@@ -61,6 +66,8 @@ class BPETokenizer(Tokenizer):
             if not (0 <= a < len(self._bytes) and 0 <= b < len(self._bytes)):
                 raise ValueError("a merge joins tokens that are not there yet")
             joined = self._bytes[a] + self._bytes[b]
+            if len(joined) > LONGEST_TOKEN:
+                raise ValueError(f"a merge makes a token of more than {LONGEST_TOKEN} bytes")
             if joined not in known:  # two pairs can make the same bytes: one token
                 known.add(joined)
                 self._bytes.append(joined)

@@ -1,13 +1,14 @@
-"""Did it write or recite? The longest verbatim matches of a text in its training corpus.
+"""Did it write or recite? The parts of a text that stand letter for letter in its training text.
 
-A suffix array lists the starts of all suffixes of the corpus in alphabetical order, so whatever
-occurs in the corpus is found by binary search. It is built once for each corpus and kept on disk.
+The training text streams by once and is never held: whatever occurs in it with at least so many
+characters begins with a stretch of exactly so many, and those are few in the text that is judged.
+All stretches of the training text are hashed, by numpy, and looked up among them.
 """
 
 from __future__ import annotations
 
 import hashlib
-import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,24 +17,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuigpt.errors import UserError
-from tuigpt.files import write_atomic
 from tuigpt.text.named import reopen
-from tuigpt.wording import file_size
+from tuigpt.text.tokenizer import Ids, code_points
 
-SuffixArray = NDArray[np.int32]
+MOST_PLACES = 10_000
+"""Places of one stretch that are compared; what is repeated more often may be cut into several."""
 
-MOST_BYTES = 32_000_000
-"""Largest corpus that is indexed, because building takes some sixty times its size in memory."""
+_FACTOR = 0x9E3779B97F4A7C15  # odd; its powers scatter well modulo 2**64
+_TABLE_BITS = 22
 
 
 @dataclass(frozen=True)
 class Span:
-    """A part of a text that stands in the corpus letter for letter, and no longer part does.
+    """A part of a text that stands in the training text letter for letter.
 
     Attributes:
         start: where it begins in the text.
         length: its characters.
-        place: where one occurrence begins in the corpus, in characters.
+        place: where one occurrence begins in the training text, in characters.
         line: the line of that place, counted from 1.
     """
 
@@ -43,207 +44,203 @@ class Span:
     line: int
 
 
-def build_suffix_array(text: str) -> SuffixArray:
-    """Sort all suffixes of a text, (len(text),).
+def find_copies(text: str, at_least: int, training_text: Iterable[str]) -> list[Span]:
+    """The copied parts of a text, in order; they do not overlap.
 
-    Takes about 60 bytes of memory for each character while it works, and 4 afterwards.
+    The longest copies are taken first. Of one that overlaps a longer one the rest counts, if it is
+    long enough itself.
 
-    Source: prefix doubling after Manber and Myers, "Suffix arrays: a new method for on-line
-    string searches" (1993); groups that are in order already are left alone as in Larsson and
-    Sadakane, "Faster suffix sorting" (2007).
+    Args:
+        at_least: shortest length that counts, in characters, 1 or more.
+        training_text: in pieces of any size, from the beginning.
     """
-    n = len(text)
-    if n == 0:
-        return np.empty(0, dtype=np.int32)
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    symbols, codes = np.unique(points, return_inverse=True)
-    # As many characters as fit a 63-bit number are compared in the first round; 0 is "past the
-    # end", which sorts before every character.
-    bits = int(len(symbols)).bit_length()
-    depth = 63 // bits
-    key = np.zeros(n, dtype=np.int64)
-    for offset in range(depth):
-        key <<= bits
-        if offset < n:
-            key[: n - offset] += codes[offset:] + 1
-    order = np.argsort(key, kind="stable").astype(np.int32)
-    ordered = key[order]
-    fresh = np.empty(n, dtype=bool)  # where a group of equal beginnings starts, in sorted order
-    fresh[0] = True
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    del key, ordered, codes, points
-    rank = np.empty(n, dtype=np.int32)  # of each suffix: the sorted place where its group starts
-    heads = np.maximum.accumulate(np.where(fresh, np.arange(n, dtype=np.int32), 0))
-    rank[order] = heads
-    open_ = _in_groups(fresh)  # sorted places whose order is not settled yet
-    while len(open_):
-        suffixes = order[open_]
-        later = suffixes.astype(np.int64) + depth
-        second = np.where(later < n, rank[np.minimum(later, n - 1)], -1)
-        first = rank[suffixes].astype(np.int64)
-        both = (first << 32) + (second.astype(np.int64) + 1)
-        by = np.argsort(both, kind="stable")
-        both = both[by]
-        order[open_] = suffixes[by]
-        starts = np.empty(len(open_), dtype=bool)
-        starts[0] = True
-        np.not_equal(both[1:], both[:-1], out=starts[1:])
-        heads = np.maximum.accumulate(np.where(starts, open_, 0))
-        rank[order[open_]] = heads
-        open_ = open_[_in_groups(starts)]
-        depth *= 2
-    return order
+    if len(text) < at_least:
+        for _ in training_text:
+            pass  # whoever streams it may check it on its way
+        return []
+    stretches = _Stretches(text, at_least)
+    found = _Occurrences(stretches, _hits(stretches, training_text))
+    free = np.ones(len(text), dtype=bool)
+    spans = []
+    for match in sorted(found.matches(), key=lambda match: -match.length):
+        rest = np.flatnonzero(free[match.start : match.start + match.length])
+        if len(rest) < at_least:
+            continue
+        # No match lies inside another, so longer ones cover its ends only.
+        skipped = int(rest[0])
+        start = match.start + skipped
+        free[start : start + len(rest)] = False
+        line = match.line + text.count("\n", match.start, start)
+        spans.append(Span(start, len(rest), match.place + skipped, line))
+    return sorted(spans, key=lambda span: span.start)
 
 
-def _in_groups(starts: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Indices of members of groups of two and more, given where groups start."""
-    alone = starts & np.append(starts[1:], True)
-    return np.flatnonzero(~alone).astype(np.int32)
-
-
-class Corpus:
-    """A training text that can be asked where a text was copied from it."""
-
-    def __init__(self, text: str, suffixes: SuffixArray) -> None:
-        self._text = text
-        self._suffixes = suffixes
-
-    @classmethod
-    def open(cls, text: str, sha256: str, cache: Path) -> Corpus:
-        """Index a text, with the index kept in a folder under the text's sha256.
-
-        Raises:
-            OSError: the folder cannot be written.
-        """
-        path = cache / f"suffixes-{sha256}.npy"
-        try:
-            suffixes = np.load(path, mmap_mode="r", allow_pickle=False)
-            if suffixes.dtype == np.int32 and suffixes.shape == (len(text),):
-                return cls(text, suffixes.view(np.ndarray))
-        except (OSError, ValueError):
-            pass  # none yet, or a broken one
-        suffixes = build_suffix_array(text)
-        file = io.BytesIO()
-        np.save(file, suffixes, allow_pickle=False)
-        cache.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, file.getvalue())
-        return cls(text, suffixes)
-
-    def longest_match(self, text: str, start: int = 0) -> tuple[int, int]:
-        """How many characters of `text[start:]` stand somewhere in the corpus, and where.
-
-        Returns:
-            length and place; (0, 0) when not even the first character occurs.
-        """
-        limit = 256
-        while True:
-            wanted = text[start : start + limit]
-            index = self._first_not_before(wanted)
-            best = (0, 0)
-            # The longest match is a neighbour of where the text would stand itself.
-            for place in self._suffixes[max(0, index - 1) : index + 1].tolist():
-                length = _common_prefix(wanted, self._text[place : place + limit])
-                best = max(best, (length, place), key=lambda match: match[0])
-            if best[0] < limit:
-                return best
-            limit *= 2
-
-    def copied(self, text: str, at_least: int) -> list[Span]:
-        """The parts of a text that stand in the corpus, in order; they may overlap.
-
-        Args:
-            at_least: shortest length, in characters, 1 or more.
-        """
-        spans: list[Span] = []
-        start = 0
-        while start + at_least <= len(text):
-            length, place = self.longest_match(text, start)
-            if length >= at_least:
-                line = self._text.count("\n", 0, place) + 1
-                spans.append(Span(start, length, place, line))
-            # The next span reaches further. What occurs still occurs without its first
-            # character, so the first start from which it does is found by halves.
-            end = start + length + 1
-            if end > len(text):
-                break
-            low, high = start + 1, end
-            while low < high:
-                middle = (low + high) // 2
-                if self._occurs(text[middle:end]):
-                    high = middle
-                else:
-                    low = middle + 1
-            start = low
-        return spans
-
-    def _first_not_before(self, wanted: str) -> int:
-        low, high, size = 0, len(self._suffixes), len(wanted)
-        while low < high:
-            middle = (low + high) // 2
-            place = int(self._suffixes[middle])
-            if self._text[place : place + size] < wanted:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def _occurs(self, wanted: str) -> bool:
-        index = self._first_not_before(wanted)
-        return index < len(self._suffixes) and self._text.startswith(
-            wanted, int(self._suffixes[index])
-        )
-
-
-def open_training_corpus(header: dict[str, Any], cache: Path) -> Corpus:
-    """Index the text that a checkpoint was trained on.
+def find_copies_of_training(
+    header: Mapping[str, Any], text: str, at_least: int, cache: Path
+) -> list[Span]:
+    """`find_copies` in the text that a checkpoint was trained on.
 
     Args:
         header: the checkpoint's.
-        cache: folder that keeps the index.
+        cache: folder with the texts that were fetched.
 
     Raises:
-        UserError: the checkpoint does not tell its text, or the text is gone, has changed
-            or is larger than `MOST_BYTES`.
+        UserError: the checkpoint does not tell its text, or the text is gone or has changed.
     """
     facts = header.get("corpus") or {}
     if not facts.get("sha256"):
         raise UserError("this checkpoint does not tell which text it was trained on")
+    digest = hashlib.sha256()
+
+    def hashed(chunks: Iterable[str]) -> Iterator[str]:
+        for chunk in chunks:
+            digest.update(chunk.encode())
+            yield chunk
+
     try:
         source = reopen(facts, cache=cache)
-        if source.size > MOST_BYTES:
-            raise UserError(
-                f"it has {file_size(source.size)}, and copies are looked for in at most"
-                f" {file_size(MOST_BYTES)}"
-            )
-        text = "".join(source.chunks())
+        spans = find_copies(text, at_least, hashed(source.chunks()))
     except UserError as error:
-        raise UserError(f"the text this model was trained on cannot be used: {error}") from None
-    if hashlib.sha256(text.encode()).hexdigest() != facts["sha256"]:
+        raise UserError(
+            "the text this model was trained on cannot be used: ", *error.parts
+        ) from None
+    if digest.hexdigest() != facts["sha256"]:
         raise UserError(
             f"the text this model was trained on, {source.sources[0]!r}, has changed since then"
         )
-    try:
-        return Corpus.open(text, facts["sha256"], cache)
-    except OSError as error:
-        raise UserError(f"cannot write to {str(cache)!r}: {error.strerror or error}") from None
+    return spans
 
 
-def share_copied(spans: list[Span], length: int) -> float:
-    """The share of a text's characters that lie in any of the spans, from 0 to 1."""
-    covered, reached = 0, 0
-    for span in spans:
-        end = span.start + span.length
-        covered += max(0, end - max(span.start, reached))
-        reached = max(reached, end)
-    return covered / length if length else 0.0
+def share_copied(spans: Sequence[Span], length: int) -> float:
+    """The share of a text's characters that lie in the spans, from 0 to 1."""
+    return sum(span.length for span in spans) / length if length else 0.0
 
 
-def _common_prefix(a: str, b: str) -> int:
-    low, high = 0, min(len(a), len(b))
-    while low < high:  # by halves, because comparing slices is much faster than a Python loop
-        middle = (low + high + 1) // 2
-        if a[:middle] == b[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+class _Stretches:
+    """All stretches of one length of a text, numbered by their content.
+
+    Attributes:
+        length: of each, in characters.
+        numbers: the number of the stretch that begins at each character, (n,).
+    """
+
+    def __init__(self, text: str, length: int) -> None:
+        self.length = length
+        self._points = code_points(text)
+        self._keys, self._first, self.numbers = np.unique(
+            _hashes(self._points, length), return_index=True, return_inverse=True
+        )
+        self._may_be = np.zeros(1 << _TABLE_BITS, dtype=bool)
+        self._may_be[self._keys >> (64 - _TABLE_BITS)] = True
+
+    def occur_in(self, points: NDArray[Any]) -> tuple[Ids, Ids]:
+        """Where in other code points stretches of the text begin, ascending, and which ones."""
+        hashes = _hashes(points, self.length)
+        at = np.flatnonzero(self._may_be[hashes >> (64 - _TABLE_BITS)])
+        number = np.minimum(np.searchsorted(self._keys, hashes[at]), len(self._keys) - 1)
+        same = self._keys[number] == hashes[at]
+        at, number = at[same], number[same]
+        same = np.ones(len(at), dtype=bool)  # a hash alone is no proof
+        for offset in range(self.length):
+            same &= points[at + offset] == self._points[self._first[number] + offset]
+        return at[same], number[same]
+
+
+def _hashes(points: NDArray[Any], length: int) -> NDArray[np.uint64]:
+    """A hash of each stretch of `length` code points, (len(points) - length + 1,).
+
+    Those of two neighbours make that of twice the length, so the passes over all points are as
+    many as `length` has bits.
+    """
+    n = len(points) - length + 1
+    if n < 1:
+        return np.empty(0, dtype=np.uint64)
+    blocks = points.astype(np.uint64) + np.uint64(1)
+    hashes, offset, size, factor = np.zeros(n, dtype=np.uint64), 0, 1, _FACTOR
+    while size <= length:
+        if length & size:
+            hashes = hashes * np.uint64(factor) + blocks[offset : offset + n]
+            offset += size
+        if 2 * size <= length:
+            blocks = blocks[:-size] * np.uint64(factor) + blocks[size:]
+        size, factor = 2 * size, factor * factor % 2**64
+    return hashes * np.uint64(_FACTOR)
+
+
+_Hits = tuple[Ids, Ids, Ids]
+"""Places in the training text where stretches begin, ascending; their numbers; their lines."""
+
+
+def _hits(stretches: _Stretches, training_text: Iterable[str]) -> Iterator[_Hits]:
+    counts = np.zeros(int(stretches.numbers.max()) + 1, dtype=np.int64)
+    before, lines, rest = 0, 1, ""
+    yield (np.empty(0, dtype=np.int64),) * 3
+    for chunk in training_text:
+        piece = rest + chunk
+        points = code_points(piece)
+        at, numbers = stretches.occur_in(points)
+        ends = np.flatnonzero(points == 10)
+        if len(at):
+            # A run of places counts as long as one of its stretches is not too common.
+            runs = np.cumsum(np.diff(at, prepend=at[0]) != 1)
+            rare = np.bincount(runs, counts[numbers] < MOST_PLACES, minlength=runs[-1] + 1) > 0
+            counts += np.bincount(numbers, minlength=len(counts))
+            kept = rare[runs]
+            at, numbers = at[kept], numbers[kept]
+            yield before + at, numbers, lines + np.searchsorted(ends, at)
+        # What may still begin a stretch comes again; what does not, is done with.
+        done = max(0, len(piece) - stretches.length + 1)
+        before, lines, rest = before + done, lines + int((ends < done).sum()), piece[done:]
+
+
+class _Occurrences:
+    """Where the stretches of a text occur, and how they join."""
+
+    def __init__(self, stretches: _Stretches, hits: Iterable[_Hits]) -> None:
+        self._length = stretches.length
+        self._numbers = stretches.numbers
+        self._places, self._there, self._lines = map(np.concatenate, zip(*hits, strict=True))
+        # Hits of one number lie together in this order, their places ascending.
+        self._by_number = np.argsort(self._there, kind="stable")
+        self._bounds = np.searchsorted(
+            self._there[self._by_number], np.arange(int(stretches.numbers.max()) + 2)
+        )
+
+    def matches(self) -> Iterator[Span]:
+        """The matches that cannot be made longer, from left to right; they may overlap."""
+        last = len(self._numbers)
+        start = 0
+        while start < last:
+            steps, hit = self._longest(start, 1)
+            if not steps:
+                start += 1
+                continue
+            place, line = int(self._places[hit]), int(self._lines[hit])
+            yield Span(start, steps + self._length - 1, place, line)
+            # The next match ends further right: it holds the first stretch that this one lacks.
+            beyond = start + steps
+            if beyond >= last:
+                return
+            back, _ = self._longest(beyond, -1)
+            start = beyond - max(0, back - 1)
+
+    def _longest(self, start: int, step: int) -> tuple[int, int]:
+        """How many stretches from one on occur in a row, to the right or left, and one hit."""
+        number = self._numbers[start]
+        first, end = self._bounds[number : number + 2]
+        alive = self._by_number[first : min(end, first + MOST_PLACES)]
+        if not len(alive):
+            return 0, -1
+        steps = 1
+        while 0 <= (at := start + steps * step) < len(self._numbers):
+            there = alive + steps * step
+            inside = (there >= 0) & (there < len(self._places))
+            there, going = there[inside], alive[inside]
+            going = going[
+                (self._places[there] == self._places[going] + steps * step)
+                & (self._there[there] == self._numbers[at])
+            ]
+            if not len(going):
+                break
+            alive, steps = going, steps + 1
+        return steps, int(alive[0])

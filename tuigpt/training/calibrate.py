@@ -16,7 +16,7 @@ from tuigpt.model.gpt import GPT
 from tuigpt.text.read import Progress
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.recipes import set_first_weights
+from tuigpt.training.optimizers import set_first_weights
 from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Stepped, Trainer
 from tuigpt.training.trainer import Progress as Part
 

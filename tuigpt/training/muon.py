@@ -24,7 +24,7 @@ class Muon(torch.optim.Optimizer):
 
     def __init__(
         self,
-        params: Iterable[nn.Parameter],
+        params: Iterable[nn.Parameter] | Iterable[dict[str, Any]],
         lr: float,
         *,
         momentum: float = 0.95,
@@ -33,7 +33,7 @@ class Muon(torch.optim.Optimizer):
     ) -> None:
         """
         Args:
-            params: matrices, (rows, columns) each.
+            params: matrices, (rows, columns) each, or groups of them.
             weight_decay: share of lr by which weights shrink in each step.
         """
         super().__init__(

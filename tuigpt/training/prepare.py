@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from tuigpt.config import DEFAULT_RECIPE, TrainConfig, train_defaults
-from tuigpt.errors import ConfigError, Setting, UserError
+from tuigpt.config import TrainConfig, train_settings
+from tuigpt.errors import UserError
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.text.baselines import baselines
 from tuigpt.text.disk_cache import Cache
@@ -40,24 +40,6 @@ class ReadText:
             "symbols": len(self.scan.symbols),
             "changes": list(self.scan.changes),
         }
-
-
-def train_settings(given: dict[str, Any], device_type: str = "cpu") -> TrainConfig:
-    """The settings of a training, from those that the user gave and the recipe's defaults.
-
-    Args:
-        device_type: "cpu", "cuda" or "mps": some defaults depend on it.
-
-    Raises:
-        ConfigError: a value cannot work, or two contradict each other.
-    """
-    if given.get("minutes") and "max_steps" in given:
-        raise ConfigError(
-            "minutes", given["minutes"], "left out where ", Setting("max_steps"), " is given: both"
-            " tell the length",
-        )  # fmt: skip
-    recipe = given.get("recipe", DEFAULT_RECIPE)
-    return TrainConfig(**{**train_defaults(recipe, device_type), **given})
 
 
 def settings_and_device(
@@ -164,4 +146,4 @@ def corpus_facts(read: ReadText, corpus: Corpus, config: TrainConfig) -> dict[st
 
 def rulers(read: ReadText, config: TrainConfig) -> dict[str, float]:
     """What counting alone reaches on the validation part, nats per character by name."""
-    return {name: round(x, 4) for name, x in baselines(read.scan, config.val_fraction).items()}
+    return dict(baselines(read.scan, config.val_fraction).items())

@@ -45,6 +45,7 @@ from tuigpt.runs.status import (
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.calibrate import calibrate
+from tuigpt.training.optimizers import set_first_weights
 from tuigpt.training.prepare import (
     corpus_facts,
     make_corpus,
@@ -56,7 +57,6 @@ from tuigpt.training.prepare import (
     settings_and_device,
 )
 from tuigpt.training.process_group import Team
-from tuigpt.training.recipes import set_first_weights
 from tuigpt.training.trainer import Trainer
 from tuigpt.wording import duration, file_size, short_count
 

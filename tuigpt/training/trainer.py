@@ -20,13 +20,13 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tuigpt.config import SampleConfig, TrainConfig
 from tuigpt.errors import UserError
-from tuigpt.estimate import windows_at_once
+from tuigpt.estimate import micro_batch_windows
 from tuigpt.generation.decode import generate, read_prompt
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.optimizers import build_optimizers
 from tuigpt.training.process_group import Order, Team
-from tuigpt.training.recipes import build_optimizers, learning_rate
 
 LONGEST_WHOLE_PASS = 4_000_000
 """Tokens of a validation part above which it is not measured whole at the end."""
@@ -173,7 +173,9 @@ class Trainer:
         self._together = self._team.together(model)
         self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self._together
         self._device = model.lm_head.weight.device
-        self._at_once = windows_at_once(model.config, config, self._device.type, self._team.size)
+        self._at_once = micro_batch_windows(
+            model.config, config, self._device.type, self._team.size
+        )
         self._untold: list[_Update] = []
         self._began = 0.0
 
@@ -270,7 +272,7 @@ class Trainer:
 
     def learning_rate(self) -> float:
         """The rate of the next update."""
-        return learning_rate(self.step, self.config)
+        return self.config.learning_rate_at(self.step)
 
     def compile(self) -> None:
         """Compute updates with `torch.compile` from now on, if the first attempt works.

@@ -130,7 +130,7 @@ def test_the_app_gets_lines_it_can_read(tmp_path: Path, capsys: pytest.CaptureFi
     facts = report["facts"]
     assert facts["characters"] == len(CHAT) == facts["train"] + facts["val"]
     assert facts["symbols"] == len(set(CHAT)) and facts["advised"] == "char"
-    assert list(facts["baselines"]) == ["uniform", "unigram", "bigram", "trigram"]
+    assert list(facts["baselines"]) == ["guessing", "letters", "pairs", "triples"]
 
 
 def test_the_app_gets_offers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -95,7 +95,7 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["verse.txt", "--n-embd=1000000"], "memory"),
         (["verse.txt", "--n-layer=1000000000"], "memory"),
         (["verse.txt", "--no-such-flag"], "--no-such-flag"),
-        (["verse.txt", "--no-\x1b[31m-flag\n"], "unrecognized"),
+        (["verse.txt", "--no-\x1b[31m-flag\n"], "no flag"),
         (["--resume", "gone"], "no run 'gone'.*there are no runs yet"),
         (["verse.txt", "--resume", "gone"], "--resume takes the text, .* from the run: leave"),
     ],
@@ -205,7 +205,7 @@ class TestResume:
         (["stop", "poet"], "'poet' is the built-in model, not a run"),
         (["train", "--resume", "poet"], "'poet' is the built-in model, not a run"),
         (["train", "--name", "Poet"], "--name 'Poet' is taken by the built-in model"),
-        (["dance"], "invalid choice: 'dance'"),
+        (["dance"], "no command 'dance'"),
         (["--dance"], "--dance"),
     ],
 )

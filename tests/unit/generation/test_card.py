@@ -4,7 +4,7 @@ import hashlib
 import shlex
 from pathlib import Path
 
-from tuigpt.cli.main import given_fields
+from tuigpt.cli.flags import given_fields
 from tuigpt.config import SampleConfig
 from tuigpt.generation.card import card, file_sha256, tuigpt_command, workshop_command
 
@@ -26,7 +26,7 @@ def test_numbers_come_back_as_they_were() -> None:
     from argparse import Namespace
 
     given = {w[2:].replace("-", "_"): v for w, v in zip(words[5::2], words[6::2], strict=True)}
-    assert SampleConfig(**given_fields(Namespace(**given), SampleConfig)) == config  # type: ignore[arg-type]
+    assert SampleConfig(**given_fields(Namespace(**given), SampleConfig)) == config
 
 
 def test_the_workshops_command_asks_for_the_same_text() -> None:

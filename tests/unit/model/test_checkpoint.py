@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import pickletools
+import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,8 @@ class TestRoundTrip:
             for a, b in zip(again.state_dict().values(), model.state_dict().values(), strict=True)
         )
         assert again.lm_head.weight is again.transformer.wte.weight
+        assert all(parameter.requires_grad for parameter in again.parameters())
+        assert {part.device.type for part in again.state_dict().values()} == {"cpu"}
         assert isinstance(tokenizer, CharTokenizer) and tokenizer.vocab == VOCAB
         assert {name: header[name] for name in FACTS} == FACTS
         assert set(header["versions"]) == {"tuigpt", "torch", "python"}
@@ -155,7 +159,7 @@ class TestRefused:
         [
             (dict(model=None), "not of this tuigpt's kind"),
             (dict(model={"bias": False}), "not of this tuigpt's kind"),
-            (dict(model=vars(CONFIG) | {"n_head": 3}), "does not divide"),
+            (dict(model=vars(CONFIG) | {"n_head": 3}), "a divisor of n_embd 8"),
             (dict(model=vars(CONFIG) | {"n_layer": 5}), "not hold the weights"),
             (dict(model=vars(CONFIG) | {"n_layer": 10**12}), "not hold the weights"),
             (dict(tokenizer={"type": "telepathy"}), "telepathy"),
@@ -168,10 +172,39 @@ class TestRefused:
         rewrite(saved, **changed)
         assert words in refusal(saved)
 
-    def test_weights_of_the_right_number_and_wrong_shapes(self, saved: Path) -> None:
-        tensors = {"transformer.wte.weight": torch.zeros(CONFIG.n_params)}
+    @pytest.mark.parametrize(
+        ("name", "tensor"),
+        [
+            ("transformer.wte.weight", torch.zeros(CONFIG.n_params)),
+            ("transformer.wpe.weight", torch.zeros(8, 9)),
+            ("transformer.h.1.mlp.c_fc.bias", torch.zeros(8, 4)),
+            ("transformer.ln_f.weight", torch.zeros(8, dtype=torch.uint8)),
+            ("transformer.ln_f.bias", torch.zeros(8, dtype=torch.complex64)),
+            ("transformer.h.1.ln_1.bias", None),
+            ("transformer.h.2.ln_1.bias", torch.zeros(8)),
+        ],
+    )
+    def test_other_tensors_than_the_models(
+        self, saved: Path, name: str, tensor: torch.Tensor | None
+    ) -> None:
+        tensors = load_file(saved)
+        if tensor is None:
+            del tensors[name]
+        else:
+            tensors[name] = tensor
         save_file(tensors, saved, {"tuigpt": json.dumps(read_header(saved))})
-        assert "do not fit the model" in refusal(saved)
+        assert re.search("weights|no type of weights", refusal(saved))
+
+    def test_a_model_that_would_take_minutes_to_build_is_not_built(self, saved: Path) -> None:
+        began = time.monotonic()
+        rewrite(saved, model=vars(CONFIG) | {"n_layer": 200_000})
+        assert "does not hold the weights" in refusal(saved)
+        assert time.monotonic() - began < 5
+
+    def test_merges_that_would_fill_the_memory_are_refused(self, saved: Path) -> None:
+        doubling = [[97, 97], *([256 + i, 256 + i] for i in range(40))]
+        rewrite(saved, tokenizer={"type": "bpe", "words": 1, "merges": doubling})
+        assert "token of more than" in refusal(saved)
 
     @pytest.mark.parametrize("text", ["", "null", "[]", "{", "[" * 100_000, "{}", '"x"'])
     def test_a_header_that_is_none(self, tmp_path: Path, text: str) -> None:

@@ -123,10 +123,15 @@ def test_characters_are_numbered_in_code_point_order() -> None:
     assert tokenizer.opening == " " and CharTokenizer("\nab").opening == "\n"
 
 
+DOUBLING = [[256 + i, 256 + i] for i in range(40)]
+"""Merges of which each doubles the longest token."""
+
+
 def test_a_tokenizer_that_cannot_be_is_refused() -> None:
     for record in ({}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
                    {"type": "bpe", "words": 1, "merges": [[0, 999]]},
                    {"type": "bpe", "words": 2, "merges": []},
+                   {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
                    {"type": "bpe", "words": 1, "merges": 5}):  # fmt: skip
         with pytest.raises(ValueError):
             tokenizer_from_dict(record)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import threading
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from tuigpt.errors import UserError
 from tuigpt.text import disk_cache as cache_module
 from tuigpt.text import read as text_module
-from tuigpt.text.baselines import baselines
 from tuigpt.text.bpe import BPETokenizer
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import open_text
@@ -240,42 +238,3 @@ def test_what_a_killed_writer_left_is_swept_once_it_is_old(
     monkeypatch.setattr(cache_module, "ABANDONED_AFTER", -1.0)
     assert Cache(tmp_path).clear() == 0
     assert list(tmp_path.iterdir()) == []
-
-
-def scanned(tmp_path: Path, content: str) -> Scan:
-    path = tmp_path / "a.txt"
-    path.write_text(content, "utf-8")
-    return scan(open_text([str(path)], cache=tmp_path))
-
-
-def test_baselines_are_what_counting_by_hand_gives(tmp_path: Path) -> None:
-    found = baselines(scanned(tmp_path, "aabab" + "abba"), 4 / 9)
-    # Train "aabab": a 3, b 2. After a: a 1, b 2 (t = 2). After b: a 1 (t = 1). Then "abba".
-    a, b = (3 + 1) / 7, (2 + 1) / 7
-    b_after_a = (2 + 2 * b) / (3 + 2)
-    b_after_b = (0 + 1 * b) / (1 + 1)
-    a_after_b = (1 + 1 * a) / (1 + 1)
-    assert found["uniform"] == math.log(2)
-    assert found["unigram"] == pytest.approx(-(2 * math.log(a) + 2 * math.log(b)) / 4)
-    by_pairs = [a, b_after_a, b_after_b, a_after_b]
-    assert found["bigram"] == pytest.approx(-sum(map(math.log, by_pairs)) / 4)
-    # Contexts of two: ab was followed by a once; bb never was, so pairs decide.
-    after_ab = (0 + 1 * b_after_b) / (1 + 1)
-    by_triples = [a, b_after_a, after_ab, a_after_b]
-    assert found["trigram"] == pytest.approx(-sum(map(math.log, by_triples)) / 4)
-
-
-def test_longer_contexts_tell_more_about_prose(tmp_path: Path) -> None:
-    found = baselines(scanned(tmp_path, VERSE), 0.1)
-    assert list(found) == ["uniform", "unigram", "bigram", "trigram"]
-    assert list(found.values()) == sorted(found.values(), reverse=True)
-
-
-def test_baselines_need_a_validation_part(tmp_path: Path) -> None:
-    assert list(baselines(scanned(tmp_path, VERSE), 0)) == ["uniform"]
-
-
-def test_large_alphabets_are_counted_sparsely(tmp_path: Path) -> None:
-    everything = "".join(chr(0x4E00 + i * 7 % 20_000) for i in range(60_000))
-    found = baselines(scanned(tmp_path, everything), 0.1)
-    assert found["trigram"] < found["unigram"] < math.log(20_000) + 0.5

@@ -16,7 +16,6 @@ from tuigpt.errors import ConfigError
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.recipes import learning_rate
 from tuigpt.training.trainer import (
     CheckpointDue,
     Diverged,
@@ -161,7 +160,7 @@ class TestTheWorkshopsLoop:
         order = torch.Generator().manual_seed(config.seed)
         for step in range(12):
             for group in optimizer.param_groups:
-                group["lr"] = learning_rate(step, config)
+                group["lr"] = config.learning_rate_at(step)
             starts = torch.randint(len(train) - 8, (4, 1), generator=order)
             x = torch.stack([train[i : i + 8] for i in starts[:, 0]])
             y = torch.stack([train[i + 1 : i + 9] for i in starts[:, 0]])
@@ -173,7 +172,7 @@ class TestTheWorkshopsLoop:
             event = told[step]
             assert (event.step, event.loss) == (step + 1, loss.item())
             assert (event.grad_norm, event.learning_rate) == (
-                norm.item(), learning_rate(step, config)
+                norm.item(), config.learning_rate_at(step)
             )  # fmt: skip
         assert same(weights(trainer), model.state_dict())
 
@@ -321,7 +320,7 @@ class TestChanges:
         trainer.change(learning_rate=5e-3)
         rates = [e.learning_rate for e in trainer.run() if isinstance(e, Stepped)]
         unchanged = TrainConfig(**SETTINGS)
-        assert rates == pytest.approx([learning_rate(s, unchanged) / 2 for s in range(10, 20)])
+        assert rates == pytest.approx([unchanged.learning_rate_at(s) / 2 for s in range(10, 20)])
 
     def test_dropout_changes_the_losses_and_the_checkpoints_header(self) -> None:
         plain, dropping = new_trainer(), new_trainer()

@@ -12,6 +12,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from tuigpt.loss import Baselines
 from tuigpt.runs.folder import Run
 from tuigpt.runs.metrics import History
 from tuigpt.runs.status import ALIVE
@@ -149,7 +150,7 @@ def _placeholder(run: Run | None) -> str:
 
 def _rulers(run: Run | None, history: History) -> tuple[tuple[str, float], ...]:
     """What counting alone reaches on this text, in the chart's nats per token."""
-    baselines = run.record.get("baselines", {}) if run else {}
+    baselines = Baselines.named(run.record.get("baselines", {})) if run else Baselines()
     return tuple((name, nats * history.characters_per_token) for name, nats in baselines.items())
 
 

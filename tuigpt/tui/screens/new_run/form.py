@@ -19,9 +19,7 @@ from textual.widgets.option_list import Option
 
 from tuigpt.config import (
     DEFAULT_PRESET,
-    DEFAULT_RECIPE,
     PRESETS,
-    RECIPES,
     GPTConfig,
     TrainConfig,
     help_of,
@@ -30,6 +28,7 @@ from tuigpt.config import (
 )
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.paths import user_path
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 from tuigpt.runs.folder import RUN_FILE
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import free_name, new_run_folder

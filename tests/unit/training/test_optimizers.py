@@ -7,15 +7,20 @@ import math
 import pytest
 import torch
 
-from tuigpt.config import GPTConfig, TrainConfig, train_defaults
+from tuigpt.config import GPTConfig, TrainConfig, train_defaults, train_settings
+from tuigpt.estimate import memory
 from tuigpt.model.gpt import GPT
+from tuigpt.recipes import RECIPES, OptimizerRule, Recipe
+from tuigpt.text.tokenizer import CharTokenizer
+from tuigpt.training.batches import Corpus
 from tuigpt.training.muon import Muon, orthogonalised
-from tuigpt.training.recipes import build_optimizers, learning_rate, set_first_weights
+from tuigpt.training.optimizers import build_optimizers, set_first_weights
+from tuigpt.training.trainer import Stepped, Trainer
 
 
 def rates(**settings: float) -> list[float]:
     config = TrainConfig(**settings)  # type: ignore[arg-type]
-    return [learning_rate(step, config) for step in range(config.max_steps)]
+    return [config.learning_rate_at(step) for step in range(config.max_steps)]
 
 
 def test_the_workshops_schedule() -> None:
@@ -93,7 +98,7 @@ class TestFast:
         config = TrainConfig(
             recipe="fast", max_steps=12, warmup_steps=1, learning_rate=1.0, min_lr_ratio=0.0
         )
-        found = [learning_rate(step, config) for step in range(12)]
+        found = [config.learning_rate_at(step) for step in range(12)]
         assert found == pytest.approx([1.0, *(1 - n / 10 for n in range(11))])
 
     def test_residual_branches_are_silent_at_first(self) -> None:
@@ -145,3 +150,38 @@ class TestFast:
         off_diagonal = p.detach() - torch.diag(p.detach().diagonal())
         assert off_diagonal.abs().max() < 1e-6
         assert ((p.detach().diagonal() < -0.3) & (p.detach().diagonal() > -0.65)).all()
+
+
+def test_a_third_recipe_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is validated, explained, estimated, scheduled and trained with like the others."""
+    plain = Recipe(
+        help="gradient descent with momentum",
+        optimizers=(
+            OptimizerRule("torch.optim:SGD", "block matrices", dict(momentum=0.9), moments=1),
+            OptimizerRule("torch.optim:SGD", "rest", rate="adamw_lr_ratio", moments=0),
+        ),
+        decay=lambda progress: 1 - progress**2,
+        first_weights="silent branches",
+        defaults=dict(learning_rate=0.5, min_lr_ratio=0.0, warmup_steps=1),
+    )
+    monkeypatch.setitem(RECIPES, "plain", plain)
+    config = train_settings(
+        dict(recipe="plain", max_steps=12, batch_size=4, eval_interval=100, sample_tokens=0)
+    )
+    assert config.learning_rate == 0.5
+    assert config.learning_rate_at(6) == pytest.approx(0.5 * 0.75)
+
+    text = "to be or not to be, that is the question\n" * 10
+    tokenizer = CharTokenizer.from_text(text)
+    sizes = GPTConfig(tokenizer.vocab_size, block_size=8, n_layer=1, n_head=2, n_embd=16)
+    torch.manual_seed(0)
+    model = GPT(sizes)
+    set_first_weights(model, config)
+    corpus = Corpus.from_text(text, tokenizer, 0.1, 8, torch.device("cpu"))
+    trainer = Trainer(model, tokenizer, corpus, config)
+    losses = [event.loss for event in trainer.run() if isinstance(event, Stepped)]
+    assert len(losses) == 12 and losses[-1] < losses[0] - 0.2
+    remembered = sum(
+        tensor.nbytes for name, tensor in trainer.state().items() if name.startswith("optimizer.")
+    )
+    assert memory(sizes, config).optimizer == remembered

@@ -1,0 +1,166 @@
+"""`tuigpt list`, `tuigpt ask` and `tuigpt stop`: the runs, and what is asked of their trainers."""
+
+import time
+from pathlib import Path
+
+from tuigpt.cli.parser import Command, Parser, filled
+from tuigpt.errors import ConfigError, UserError
+from tuigpt.paths import home_dir
+from tuigpt.runs.control import ACTIONS, CHANGES, request
+from tuigpt.runs.folder import POET, Run, is_run, open_run, run_folders
+from tuigpt.runs.names import find_model, find_run
+from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
+from tuigpt.runs.status import read_status
+from tuigpt.wording import file_size, loss_text, one_line
+
+POLL = 0.1
+"""Seconds between two looks at the run's status."""
+
+
+def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
+    """Print each run with its state, and each checkpoint with step, losses and size.
+
+    Args:
+        hide: leave the built-in model out from now on, or show it again; None leaves it as it is.
+
+    Raises:
+        UserError: there is no run of that name, or the settings cannot be written.
+    """
+    if hide is not None:
+        hide_poet(home, hide)
+    if name is not None:
+        _print(find_model(name, home))
+        return 0
+    folders = list(run_folders(home))
+    if not folders:
+        print("No runs yet: `tuigpt train` starts one.")
+    for folder in folders:
+        try:
+            _print(open_run(folder))
+        except UserError as error:
+            print(f"{one_line(folder.name)}  {one_line(str(error))}")
+    poet = listed_poet(home)
+    if poet is not None:
+        _print(poet)
+    elif is_run(POET, home) and not poet_is_hidden(home):
+        print(f"Your run {POET} has the built-in model's name; rename its folder to have both.")
+    return 0
+
+
+def _print(run: Run) -> None:
+    status = run.status
+    message = f"  {one_line(status.message)}" if status.message else ""
+    state = f"{one_line(status.state)}  step {status.step:,}/{status.max_steps:,}{message}"
+    print(f"{one_line(run.name)}  {'built in' if run.built_in else state}")
+    for checkpoint in run.checkpoints:
+        star = "★" if run.best is checkpoint else " "
+        if checkpoint.problem:
+            print(f"  {checkpoint.step:>8,}  cannot be opened: {one_line(checkpoint.problem)}")
+            continue
+        print(
+            f"  {checkpoint.step:>8,}  train {loss_text(checkpoint.train_loss):>5}"
+            f"  val {loss_text(checkpoint.val_loss):>5} {star} {file_size(checkpoint.size):>7}"
+        )
+
+
+def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
+    """Ask, and wait until the trainer has done it (Ctrl-C stops only the waiting).
+
+    Args:
+        action: of `ACTIONS`, or of `CHANGES` with a value; hyphens stand for underscores.
+
+    Raises:
+        UserError: there is no such run, it is not running, or this cannot be asked for.
+    """
+    action = action.replace("-", "_")
+    number = _value(action, value)
+    found = find_run(name, home)
+    if not found.status.alive:
+        raise UserError(f"run {name!r} is not running: it is {found.status.state}")
+    try:
+        asked = request(found.folder, action, number)
+    except OSError as error:
+        raise UserError(f"cannot ask the trainer of {name!r}: {error.strerror}") from None
+    if action in ("stop", "discard"):
+        return _until_ended(found.folder, name, action)
+    while (status := read_status(found.folder)).alive and status.answered < asked:
+        time.sleep(POLL)
+    print(f"{name}: {status.message or status.state} at step {status.step:,}")
+    return 0 if status.answered >= asked else 1
+
+
+def _value(action: str, value: str | None) -> float | None:
+    known = ", ".join(sorted(name.replace("_", "-") for name in ACTIONS | CHANGES))
+    if action not in ACTIONS | CHANGES:
+        raise UserError(f"cannot ask a trainer to {action!r}: it knows {known}")
+    if (value is None) != (action in ACTIONS):
+        need = "takes no value" if action in ACTIONS else "needs a value, such as 0.01"
+        raise UserError(f"{action.replace('_', '-')} {need}")
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        raise ConfigError(action, value, "a number") from None
+
+
+def _until_ended(folder: Path, name: str, action: str) -> int:
+    if action == "stop":
+        print(f"{name}: finishing the step and saving …", flush=True)
+    while (status := read_status(folder)).alive:
+        time.sleep(POLL)
+    if action == "discard":
+        gone = not folder.exists()
+        print(f"{name}: {'deleted' if gone else status.state}")
+        return 0 if gone else 1
+    print(f"{name}: {status.state} at step {status.step:,}")
+    return 0 if status.state in ("stopped", "finished") else 1
+
+
+def _add_list_flags(parser: Parser) -> None:
+    parser.add_argument("name", nargs="?", type=filled, metavar="RUN", help="only this run")
+    poet = parser.add_mutually_exclusive_group()
+    parser.flag(
+        "--hide-poet", group=poet, dest="hide_poet", action="store_true", default=None,
+        help="leave the built-in model out of this list and the app's, from now on",
+    )  # fmt: skip
+    parser.flag(
+        "--show-poet", group=poet, dest="hide_poet", action="store_false", default=None,
+        help="have it in the lists again",
+    )  # fmt: skip
+
+
+def _add_run(parser: Parser) -> None:
+    parser.add_argument("name", type=filled, metavar="RUN", help="a run that is training")
+
+
+def _add_ask_flags(parser: Parser) -> None:
+    _add_run(parser)
+    parser.add_argument(
+        "action", metavar="ACTION",
+        help="pause, resume, sample, checkpoint, stop, discard (stop, and delete the run), or"
+        " learning-rate or dropout with the new VALUE",
+    )  # fmt: skip
+    parser.add_argument("value", nargs="?", metavar="VALUE")
+
+
+COMMANDS = {
+    "list": Command(
+        usage="[RUN] [flags]",
+        add_flags=_add_list_flags,
+        run=lambda options: list_runs(home_dir(options.home), options.name, options.hide_poet),
+        examples=("tuigpt list", "tuigpt list poems"),
+    ),
+    "ask": Command(
+        usage="RUN ACTION [VALUE]",
+        add_flags=_add_ask_flags,
+        run=lambda options: ask(
+            home_dir(options.home), options.name, options.action, options.value
+        ),
+        examples=("tuigpt ask poems pause", "tuigpt ask poems learning-rate 0.001"),
+    ),
+    "stop": Command(
+        usage="RUN",
+        add_flags=_add_run,
+        run=lambda options: ask(home_dir(options.home), options.name, "stop"),
+        examples=("tuigpt stop poems",),
+    ),
+}

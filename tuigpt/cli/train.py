@@ -1,0 +1,71 @@
+"""`tuigpt train`: the trainer, whether a person or the app starts it."""
+
+from __future__ import annotations
+
+import os
+from argparse import SUPPRESS, Namespace
+
+from tuigpt.cli.flags import add_settings, add_text, count, given_fields
+from tuigpt.cli.parser import Command, Parser, filled
+from tuigpt.config import GPTConfig, TrainConfig
+from tuigpt.paths import home_dir
+
+
+def _add_flags(parser: Parser) -> None:
+    add_text(parser)
+    run = parser.add_argument_group("run")
+    parser.flag(
+        "--name", group=run, type=filled, help="name of the run (default: from text and preset)"
+    )
+    parser.flag(
+        "--resume", group=run, type=filled, metavar="RUN",
+        help="resume a run that was stopped, or one that is finished with more steps",
+    )  # fmt: skip
+    parser.flag(
+        "--from", group=run, type=filled, dest="origin", metavar="CHECKPOINT",
+        help="begin with a checkpoint's weights instead of new ones",
+    )  # fmt: skip
+    parser.flag(
+        "--nproc", group=run, default="1", metavar="N",
+        help="share each batch among N processes of this machine, such as one for each GPU",
+    )  # fmt: skip
+    parser.flag("--log-file", help=SUPPRESS)
+    add_settings(parser)
+
+
+def _run(options: Namespace) -> int:
+    nproc = count("nproc", options.nproc, 1)
+    train_fields = given_fields(options, TrainConfig)
+    if nproc > 1 and "RANK" not in os.environ:
+        from tuigpt.training.nproc import run as run_together
+
+        return run_together(nproc, str(train_fields.get("device", "auto")), options.arguments)
+
+    from tuigpt.training.process import run
+
+    return run(
+        home=home_dir(options.home),
+        sources=options.text,
+        name=options.name,
+        resume=options.resume,
+        origin=options.origin,
+        preset=options.preset,
+        model_fields=given_fields(options, GPTConfig),
+        train_fields=train_fields,
+        log_file=options.log_file,
+    )
+
+
+COMMANDS = {
+    "train": Command(
+        usage="[TEXT …] [flags]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=(
+            "tuigpt train                               # Shakespeare, preset tiny",
+            "tuigpt train poems.txt --minutes 5         # as many steps as that takes",
+            "tuigpt train --resume poems                # after a stop",
+            "tuigpt train more.txt --from poems@best    # a new run from its weights",
+        ),
+    )
+}
