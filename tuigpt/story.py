@@ -200,8 +200,8 @@ def _since_its_best(
 ) -> Story:
     risen = f"val has risen by {now.val - best.val:.2f} since step {best.step:,}"
     if best.step == 0 or (best.train or math.inf) + MEMORISING_ABOVE < (now.train or 0.0):
-        return Story(Mood.WORSE, stage, f"getting worse: {risen}, and train did not fall", _LOWER_RATE,
-                     best, gap)  # fmt: skip
+        verdict = f"getting worse: {risen}, and train did not fall"
+        return Story(Mood.WORSE, stage, verdict, _LOWER_RATE, best, gap)
     return Story(
         Mood.MEMORISING, stage, f"memorising: {risen}",
         f"the best checkpoint is that of step {best.step:,}; next time more text, a smaller model"
