@@ -19,14 +19,15 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save
 
-from tuigpt.config import TrainConfig
 from tuigpt.errors import UserError
-from tuigpt.files import read_header, to_json, write_atomic
+from tuigpt.files import from_json, read_json, read_safetensors_metadata, to_json, write_atomic
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import resolve_device
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.folder import POET, checkpoint_path, open_run
+from tuigpt.runs.header import HEADER
+from tuigpt.runs.record import RUN_FILE, read_run_record
 from tuigpt.text.named import BUILT_IN, open_text
 from tuigpt.text.read import scan, silent
 from tuigpt.training.batches import Corpus
@@ -58,28 +59,28 @@ def make(folder: Path, step: int, to: Path, device: torch.device) -> None:
     run = open_run(folder)
     source = checkpoint_path(folder, step)
     model, tokenizer, header = load_checkpoint(source, device)
-    if header.get("val_loss") is None:
+    if header.val_loss is None:
         raise UserError(f"step {step:,} was not measured in training: take one that was")
     text = open_text([BUILT_IN], cache=cache_dir(home_dir()))
     read = ReadText(text, scan(text))
-    if read.scan.sha256 != header["corpus"]["sha256"]:
+    if read.scan.sha256 != header.corpus.sha256:
         raise UserError(f"{str(source)!r} learned from another text than {BUILT_IN!r}")
 
     rounded = {name: tensor.bfloat16() for name, tensor in load_file(source).items()}
-    about = portable(read_header(source)) | {"run": POET}
-    content = save(rounded, {"tuigpt": to_json(about)})
+    about = portable(from_json(read_safetensors_metadata(source)[HEADER])) | {"run": POET}
+    content = save(rounded, {HEADER: to_json(about)})
     if len(content) > LARGEST:
         raise UserError(f"it has {file_size(len(content))}: at most {file_size(LARGEST)} may ship")
     log = run.metrics.read_bytes()
     poet = to / f"{POET}.safetensors"
     write_atomic(poet, content)
-    record = portable(run.record) | {"name": POET}
+    record = portable(read_json(folder / RUN_FILE)) | {"name": POET}
     write_atomic(to / f"{POET}-run.json", (to_json(record) + "\n").encode())
     write_atomic(to / f"{POET}-metrics.jsonl", log[: log.rfind(b"\n") + 1])
     count = short_count(model.config.n_params)
     print(f"{poet}: step {step:,}, {count} parameters, {file_size(len(content))}")
 
-    config = TrainConfig(**run.record["train"])
+    config = read_run_record(folder).train
     corpus = make_corpus(
         read, tokenizer, config, model.config.block_size, device, cache_dir(home_dir()), silent
     )

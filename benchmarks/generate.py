@@ -3,13 +3,12 @@
 For each preset, in one run and with random weights, in tokens a second:
 
 - the workshop's loop, which re-feeds the window, at a short and at a full context;
-- tuigpt at the same contexts, and with the sliding and the rolling window past the edge, the
-  latter in the type that the probe chose;
+- tuigpt at the same contexts, and with the sliding and the rolling window past the edge;
 - the bound that memory sets at a full context: all weights and the whole cache are read once for
   each token, at the rate at which this machine sums a large float32 tensor;
 
 then how many times longer 20 samples in one batch take than one (200 tokens each), and how many
-draws were left to the plain loop. `RESULTS.md` has figures.
+draws were too close and recomputed by the plain loop. `RESULTS.md` has figures.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from typing import Any
 
 import torch
 
-from tuigpt.config import PRESETS, GPTConfig, SampleConfig
-from tuigpt.generation.decode import Writer, plain
-from tuigpt.model.device import type_name
+from tuigpt.config import PRESETS, GPTConfig, Preset, SampleConfig
+from tuigpt.generation.decode import TextGenerator, plain
 from tuigpt.model.gpt import GPT
 
 VOCAB_SIZE = 65
 SHORT = 16
 """Tokens of the short context."""
 
-EXTRA = {"4/4/128": dict(n_layer=4, n_head=4, n_embd=128)}
+EXTRA = {"4/4/128": Preset(n_layer=4, n_head=4, n_embd=128)}
 """A shape between the presets that others publish figures for."""
 
 
@@ -74,25 +72,23 @@ def measure(name: str, config: GPTConfig, rate: float) -> str:
     few = 25 if config.n_embd > 256 else 60
     plain_short = seconds_each(plain(model, ids[:SHORT], settings), 16)
     plain_full = seconds_each(plain(model, ids, settings), few)
-    fast_short = seconds_each(Writer(model, ids[:SHORT], settings), 32)
-    fast_full = seconds_each(Writer(model, ids[: size - 34], settings), 32)
-    sliding = seconds_each(Writer(model, ids, settings), few)
-    roller = Writer(model, ids, settings, window="rolling")
+    fast_short = seconds_each(TextGenerator(model, ids[:SHORT], settings), 32)
+    fast_full = seconds_each(TextGenerator(model, ids[: size - 34], settings), 32)
+    sliding = seconds_each(TextGenerator(model, ids, settings), few)
+    roller = TextGenerator(model, ids, settings, window="rolling")
     rolling = seconds_each(roller, 5, size // 2)  # one filling of the window
-    assert roller.rolled_in is not None
 
     poem = SampleConfig(max_new_tokens=200)
     prompt = ids[:12]
-    one = seconds_of(lambda: list(Writer(model, prompt, poem)), 5)
-    twenty = seconds_of(lambda: list(Writer(model, prompt, poem, samples=20)), 3)
-    writer = Writer(model, prompt, poem, samples=20)
-    list(writer)
+    one = seconds_of(lambda: list(TextGenerator(model, prompt, poem)), 5)
+    twenty = seconds_of(lambda: list(TextGenerator(model, prompt, poem, samples=20)), 3)
+    generator = TextGenerator(model, prompt, poem, samples=20)
+    list(generator)
     return (
         f"{name:8} {1 / plain_short:9.0f} {1 / fast_short:9.0f}"
         f" {1 / plain_full:9.0f} {1 / fast_full:9.0f} {plain_full / fast_full:6.1f}x"
         f" {1 / sliding:9.0f} {plain_full / sliding:6.2f}x {1 / rolling:9.0f}"
-        f" {type_name(roller.rolled_in):>8}"
-        f" {bound(config, rate):9.0f} {twenty / one:6.2f}x {writer.decided_plainly:5} of 4000"
+        f" {bound(config, rate):9.0f} {twenty / one:6.2f}x {generator.recomputed:5} of 4000"
     )
 
 
@@ -108,12 +104,12 @@ def main() -> None:
         f"memory is read at {rate / 1e9:.1f} GB a second. All figures but ratios: tokens a second."
     )
     print(
-        f"{'':8} {'short context':^19} {'full context':^27} {'sliding':^17} {'rolling':>18}"
-        f" {'memory':>9} {'20 for':>7} {'decided'}"
+        f"{'':8} {'short context':^19} {'full context':^27} {'sliding':^17} {'rolling':>9}"
+        f" {'memory':>9} {'20 for':>7} {'recomputed'}"
     )
     print(
         f"{'preset':8} {'plain':>9} {'tuigpt':>9} {'plain':>9} {'tuigpt':>9} {'ratio':>7}"
-        f" {'tuigpt':>9} {'ratio':>7} {'tuigpt':>9} {'type':>8} {'bound':>9} {'one':>7} {'plainly'}"
+        f" {'tuigpt':>9} {'ratio':>7} {'tuigpt':>9} {'bound':>9} {'one':>7} {'plainly'}"
     )
     for name in options.presets.split(","):
         shape = {**PRESETS, **EXTRA}[name]

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from tuigpt.config import GPTConfig
 from tuigpt.files import to_json, write_json
+from tuigpt.paths import runs_dir
 from tuigpt.runs import folder as folder_module
 from tuigpt.runs import poet as poet_module
-from tuigpt.runs.folder import Run, checkpoint_path, open_run, runs_dir
+from tuigpt.runs.folder import Run, checkpoint_path, open_run
+from tuigpt.runs.status import utc_now
 
 sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.terminal
 
@@ -58,7 +59,7 @@ def poet(poet_assets: Path) -> Run:
     header = checkpoint_header(5000, run="poet", train_loss=1.05, val_loss=1.2)
     write_header_only(poet_assets / "poet.safetensors", header)
     facts = {"name": "shakespeare", "path": "shakespeare", "sources": ["shakespeare"]}
-    write_json(poet_assets / "poet-run.json", {"name": "poet", "model": SHAPE, "corpus": facts})
+    write_json(poet_assets / "poet-run.json", run_record("poet", facts))
     lines = [
         {"kind": "step", "step": 5000, "loss": 1.05},
         {"kind": "eval", "step": 5000, "val_loss": 1.2, "whole": False},
@@ -98,6 +99,15 @@ def checkpoint_header(step: int, **facts: Any) -> dict[str, str]:
     return {"tuigpt": json.dumps(header | facts)}
 
 
+def run_record(name: str, corpus: dict[str, Any], **facts: Any) -> dict[str, Any]:
+    """The content of a run.json of the model `SHAPE`."""
+    tokenizer = {"type": "char", "vocab_size": SHAPE["vocab_size"]}
+    return {
+        "format": 1, "name": name, "model": SHAPE, "train": {}, "tokenizer": tokenizer,
+        "corpus": corpus,
+    } | facts  # fmt: skip
+
+
 MakeRun = Callable[..., Run]
 
 
@@ -119,11 +129,8 @@ def make_run(home: Path) -> MakeRun:
         folder = runs_dir(home) / name
         folder.mkdir(parents=True)
         corpus = {"name": "verse", "path": "verse.txt", "sha256": "0" * 64, "characters": 5360}
-        write_json(
-            folder / "run.json",
-            {"format": 1, "name": name, "model": SHAPE, "train": {}, "corpus": corpus},
-        )
-        finished = {"state": "finished", "step": 100, "max_steps": 100}
+        write_json(folder / "run.json", run_record(name, corpus))
+        finished = {"state": "finished", "step": 100, "max_steps": 100, "heartbeat": utc_now()}
         write_json(folder / "status.json", finished | status)
         (folder / "checkpoints").mkdir()
         for step, val_loss in (checkpoints or {}).items():
@@ -138,5 +145,4 @@ def make_run(home: Path) -> MakeRun:
             os.utime(folder / "run.json", (created, created))
         return open_run(folder)
 
-    assert GPTConfig(**SHAPE)
     return make

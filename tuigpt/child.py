@@ -19,7 +19,7 @@ SPIN_BRIEFLY = {"GOMP_SPINCOUNT": "1000"}
 On two cores with other work, spinning on costs a training most of its speed; sleeping at once costs
 a small model a quarter of it when there is none. OpenMP reads it when torch is loaded."""
 
-_LONGEST_WORDS = 500
+_LONGEST_LINE = 500
 
 
 def child_command(module: str, *arguments: str) -> list[str]:
@@ -38,10 +38,10 @@ def child_environment() -> dict[str, str]:
     return ours | ({"PYTHONUTF8": "1"} if sys.flags.utf8_mode else {})
 
 
-def last_words(output: str) -> str:
+def last_line(output: str) -> str:
     """The last line that a child wrote for the user before it ended, or ""."""
     lines = output.strip().splitlines()
-    return lines[-1].strip().removeprefix("tuigpt: ")[:_LONGEST_WORDS] if lines else ""
+    return lines[-1].strip().removeprefix("tuigpt: ")[:_LONGEST_LINE] if lines else ""
 
 
 def _load_own_package() -> None:

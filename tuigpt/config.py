@@ -9,7 +9,7 @@ import encodings
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypedDict
 
 from tuigpt.errors import ConfigError, Setting
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
@@ -68,6 +68,14 @@ class ParameterCounts:
         return self.tokens + self.positions + self.attention + self.mlp + self.norms
 
 
+GELUS = ("tanh", "exact")
+"""How GELU can be computed: the tanh approximation of GPT-2 and the workshop, or as nanoGPT does.
+The difference is far below what a reader sees, but the same weights mean another model."""
+
+MAX_LAYERS = 1_000
+"""More than any transformer has; it keeps a file that claims to hold more from being believed."""
+
+
 @dataclass(frozen=True)
 class GPTConfig:
     """The sizes of a GPT, in the workshop's terms. The defaults are its medium model.
@@ -83,9 +91,13 @@ class GPTConfig:
     n_head: int = _option(6, "attention heads in each block; they divide n_embd evenly")
     n_embd: int = _option(384, "width: every hidden state is a vector of this size")
     dropout: float = _option(0.0, "share of activations dropped while training, 0 = none")
+    gelu: str = _option("tanh", "how GELU is computed: tanh, as GPT-2 does, or exact")
 
     def __post_init__(self) -> None:
+        _require(self.gelu in GELUS, "gelu", self.gelu, f"one of {', '.join(GELUS)}")
         _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
+        need = f"at most {MAX_LAYERS:,}"
+        _require(self.n_layer <= MAX_LAYERS, "n_layer", self.n_layer, need)
         _require(
             _finite(self.dropout) and 0 <= self.dropout < 1,
             "dropout", self.dropout, "at least 0 and less than 1",
@@ -314,11 +326,19 @@ class SampleConfig:
         _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
 
-PRESETS: Mapping[str, Mapping[str, int]] = {
-    "tiny": dict(n_layer=2, n_head=2, n_embd=128),
-    "small": dict(n_layer=4, n_head=4, n_embd=256),
-    "medium": dict(n_layer=6, n_head=6, n_embd=384),
-    "large": dict(n_layer=8, n_head=8, n_embd=512),
+class Preset(TypedDict):
+    """The sizes that a name stands for."""
+
+    n_layer: int
+    n_head: int
+    n_embd: int
+
+
+PRESETS: Mapping[str, Preset] = {
+    "tiny": Preset(n_layer=2, n_head=2, n_embd=128),
+    "small": Preset(n_layer=4, n_head=4, n_embd=256),
+    "medium": Preset(n_layer=6, n_head=6, n_embd=384),
+    "large": Preset(n_layer=8, n_head=8, n_embd=512),
 }
 """The workshop's sizes, by name."""
 

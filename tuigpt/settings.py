@@ -5,18 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from tuigpt.errors import UserError
-from tuigpt.files import read_json, write_json
+from tuigpt.files import RECORD_LIMIT, UnreadableFile, read_bytes, read_record, write_output
 
 SETTINGS_FILE = "settings.json"
 
 
-def read_settings(home: Path) -> dict[str, Any]:
-    """The settings by name; none where there is no file, or one that cannot be read."""
+class Settings(msgspec.Struct, frozen=True):
+    """Attributes:
+    hide_poet: leave the built-in model out of every list.
+    """
+
+    hide_poet: bool = False
+
+
+def read_settings(home: Path) -> Settings:
+    """The settings; the defaults where there is no file, or one that cannot be read."""
     try:
-        return read_json(home / SETTINGS_FILE)
-    except (OSError, ValueError):
-        return {}
+        return read_record(home / SETTINGS_FILE, Settings)
+    except UnreadableFile:
+        return Settings()
 
 
 def change_setting(home: Path, name: str, value: object) -> None:
@@ -26,16 +36,19 @@ def change_setting(home: Path, name: str, value: object) -> None:
         UserError: the file cannot be read, so the others would be lost, or cannot be written.
     """
     path = home / SETTINGS_FILE
+    settings: dict[str, Any] = {}
     try:
-        settings = read_json(path)
-    except FileNotFoundError:
-        settings = {}
-    except ValueError as error:
-        raise UserError(f"cannot read {str(path)!r}: {error}; mend it, or delete it") from None
-    except OSError as error:
-        raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
+        content = read_bytes(path, RECORD_LIMIT)
+        settings = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    except UnreadableFile as error:
+        if not error.missing:
+            raise
+    except (ValueError, RecursionError):
+        reason = "it is not JSON, or no object; correct it, or delete it"
+        raise UnreadableFile(path, reason) from None
     try:
         home.mkdir(parents=True, exist_ok=True)
-        write_json(path, settings | {name: value})
+        # It may be a link to where somebody keeps all of their settings.
+        write_output(path, msgspec.json.encode(settings | {name: value}) + b"\n")
     except OSError as error:
         raise UserError(f"cannot write {str(path)!r}: {error.strerror or error}") from None

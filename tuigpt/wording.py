@@ -2,19 +2,22 @@
 
 import math
 import re
+import unicodedata
 from collections.abc import Sequence
 
-PLAIN_MEANINGS = (
-    (0.95, 0.0, "nothing learned yet: every symbol is as likely as any other"),
-    (0.0, 2.9, "it has learned how often each letter comes"),
-    (0.0, 2.2, "it knows common pairs of letters: th, he, in"),
-    (0.0, 1.8, "first recognisable words"),
-    (0.0, 1.45, "recognisable words, the shape of a play"),
-    (0.0, 1.2, "whole phrases, names and verse that hold together"),
-    (0.0, 1.0, "fluent verse"),
-)
-"""Lowest loss of each stage: as a share of ln(vocab_size), or in nats per character."""
+from tuigpt.loss import Baselines
 
+PLAYS = frozenset({"shakespeare", "tinyshakespeare"})
+"""Names of the texts that `MILESTONES` speak of."""
+
+MILESTONES = (
+    (1.8, "first recognisable words"),
+    (1.45, "recognisable words, the shape of a play"),
+    (1.2, "whole phrases, names and verse that hold together"),
+    (1.0, "fluent verse"),
+    (0.0, "so low that it may be reciting its training text"),
+)
+"""Lowest loss of each stage on Shakespeare's plays, in nats per character, after the workshop."""
 
 WORSE_THAN_GUESSING = 0.5
 """How far a loss must lie above that of pure guessing, in nats, before we call it worse."""
@@ -23,21 +26,38 @@ MEMORISING_ABOVE = 0.03
 """How far val_loss must lie above its best, in nats, before we speak of memorising."""
 
 
-def meaning_of_loss(loss: float, vocab_size: int) -> str:
-    """What a loss says about a character model's text, after the workshop's part 3.
+def meaning_of_loss(loss: float, baselines: Baselines, text: str = "") -> str:
+    """What a loss says about how much a model knows of its text.
+
+    What holds for any text is told by what counting alone reaches on it: a model knows pairs of
+    letters when its loss is nearer to that of counting pairs than to that of counting letters.
 
     Args:
-        loss: in nats per character.
-        vocab_size: number of different characters; ln of it is the loss of pure guessing.
+        loss: in nats per character; of a run that has begun to memorise, its best.
+        baselines: of the text.
+        text: its name; of Shakespeare's plays more is known.
     """
     if not math.isfinite(loss):
         return "not a number: the model has diverged"
-    if loss > math.log(max(2, vocab_size)) + WORSE_THAN_GUESSING:
+    guessing = baselines.guessing if baselines.guessing is not None else math.inf
+    if loss > guessing + WORSE_THAN_GUESSING:
         return "worse than guessing: the learning rate may be too high"
-    for share, nats, words in PLAIN_MEANINGS:
-        if loss >= max(share * math.log(max(2, vocab_size)), nats):
+    if loss >= 0.95 * guessing:
+        return "nothing learned yet: every character is as likely as any other"
+    letters, pairs, triples = baselines.letters, baselines.pairs, baselines.triples
+    if letters is None or pairs is None or triples is None:
+        return "it has begun to learn: better than guessing"
+    if loss >= (letters + pairs) / 2:
+        return "it has learned how often each letter comes"
+    if loss >= (pairs + triples) / 2:
+        return "it knows which letters come in pairs"
+    milestones = MILESTONES if text in PLAYS else ()
+    for lowest, words in milestones:
+        if loss >= lowest:
             return words
-    return "so low that it may be reciting its training text"
+    if loss >= triples:
+        return "it knows which letters come in threes"
+    return "it knows more than counting three letters can tell: it has begun to learn words"
 
 
 def gap_in_words(val: Sequence[tuple[int, float]]) -> str:
@@ -50,11 +70,6 @@ def gap_in_words(val: Sequence[tuple[int, float]]) -> str:
     if now - best > MEMORISING_ABOVE:
         return f"memorising: +{now - best:.2f} since its best, {best:.2f} at step {best_step:,}"
     return f"val is {'at' if now == best else 'near'} its lowest: no overfitting yet"
-
-
-def bits(nats: float) -> float:
-    """Nats as bits: a loss per character as bits per character."""
-    return nats / math.log(2)
 
 
 def short_count(number: float) -> str:
@@ -125,7 +140,34 @@ def one_line(text: str) -> str:
     return visible(text.replace("\n", "⏎"))
 
 
-_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+def with_line_feeds(text: str) -> str:
+    """Text whose lines end in LF, whether they ended in CRLF, in CR or in LF."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def symbols_shown(symbols: str, most: int = 8) -> str:
+    """The first of some characters, each so that it can be read: 'a', '◌̈', space, U+200D, …"""
+    shown = map(symbol_shown, symbols[:most])
+    named = [f"{name!r}" if len(name) <= 2 else name for name in shown]
+    return ", ".join([*named, *["…"] * (len(symbols) > most)])
+
+
+def symbol_shown(symbol: str) -> str:
+    """One character so that it can be seen and read, alone and where it is put.
+
+    A mark stands on a dotted circle instead of on its neighbour; blanks have names.
+    """
+    if symbol == " ":
+        return "space"
+    if symbol in "\n\t":
+        return {"\n": "⏎", "\t": "⇥"}[symbol]
+    category = unicodedata.category(symbol)
+    if category in ("Cf", "Cn", "Co", "Cs", "Zs", "Zl", "Zp"):
+        return f"U+{ord(symbol):04X}"
+    return f"◌{symbol}" if category.startswith("M") else visible(symbol)
+
+
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def _picture(control: str) -> str:

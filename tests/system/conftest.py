@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from system.terminal import PATIENCE, Terminal
 
-TUIGPT = [sys.executable, "-m", "tuigpt"]
+TUIGPT = [sys.executable, "-P", "-m", "tuigpt"]
 
 TINY = [
     "--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4",
@@ -55,6 +55,16 @@ def tuigpt(env: dict[str, str], tmp_path: Path) -> Tuigpt:
         )
 
     return run
+
+
+def in_a_shell(command: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of shell in which `tuigpt` stands for the program."""
+    tuigpt = " ".join(TUIGPT)
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; tuigpt() {{ {tuigpt} \"$@\"; }}; {command}"],
+        env=env, cwd=cwd, capture_output=True, encoding="utf-8", timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -20,18 +20,21 @@ import traceback
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 
+from tuigpt.cli.console import Console
 from tuigpt.cli.main import main
 from tuigpt.files import from_json
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.runs.folder import checkpoint_path, open_run
+from tuigpt.training.command import TrainCommand
 from tuigpt.training.process import run
+from tuigpt.training.state import read_state
 
 PATIENCE = 60.0
 """Seconds after which what we wait for will not come."""
@@ -157,7 +160,8 @@ class Victim:
 
     def resume(self) -> Child:
         # Not through the parser of flags, which takes as long as the rest of the start.
-        return fork(lambda: run(self.home, [], None, self.saving, None, None, {}, {}, None))
+        command = TrainCommand(self.home, resume=self.saving)
+        return fork(lambda: run(command, Console(sys.stdout)))
 
     def begin(self, text: str) -> tuple[float, float]:
         """Train it and measure; gives the seconds that resuming and that a step with its save
@@ -192,24 +196,29 @@ class Victim:
         assert found.last is not None
         newest = found.last.step
         assert newest == max(steps)
-        resumed_from = int(load_file(self.folder / "resume.safetensors")["step"])
-        for step in {newest, resumed_from}:
-            _, _, header = load_checkpoint(checkpoint_path(self.folder, step), CPU)
-            assert header["step"] == step
-        assert self.step <= resumed_from <= newest, (self.step, resumed_from, newest)
+        state = read_state(self.folder / "resume.safetensors", 1 << 20)
+        resumed_from = state.facts.step
+        model, _, header = load_checkpoint(checkpoint_path(self.folder, newest), CPU)
+        assert header.step == newest
+        if newest == resumed_from:
+            weights = state.of_kind("weights.")
+            assert all(torch.equal(weights[n], p) for n, p in model.named_parameters())
+        assert self.step <= resumed_from and newest <= resumed_from, (resumed_from, newest)
         if self.saving == "kept":
             assert self.steps <= steps, self.steps - steps
-            assert newest <= resumed_from + 1
+            assert newest >= resumed_from - 1
+        else:  # the best so far makes room, whatever was killed in between
+            assert len(steps) <= 2, steps
+            assert state.facts.best_step is not None
         records(self.folder)
 
-        met = "between two files" if newest > resumed_from else "at rest"
-        self.counts["within a file" if half_written(self.folder) else met] += 1
+        met = "within a file" if half_written(self.folder) else "at rest"
+        self.counts[met if newest == resumed_from else "between two files"] += 1
         self.step = resumed_from
         # Delete old checkpoints, as a user would; else a look would take longer every time.
         for checkpoint in found.checkpoints[:-LOOKED_AT]:
-            if checkpoint.step != resumed_from:
-                checkpoint.path.unlink()
-                steps.remove(checkpoint.step)
+            checkpoint.path.unlink()
+            steps.remove(checkpoint.step)
         self.steps = steps
 
     def finish(self, text: str) -> None:
@@ -277,8 +286,7 @@ def kill_all(home: Path, text: str, kills: int, seed: int) -> int:
     """Kill a run of each kind, side by side; print for each what the kills met."""
     ended = [0]
     for child in [
-        fork(lambda saving=saving: kill(home, text, saving, kills // len(SAVING), seed))
-        for saving in SAVING
+        fork(partial(kill, home, text, saving, kills // len(SAVING), seed)) for saving in SAVING
     ]:
         with open(child.output, encoding="utf-8") as output:
             print(output.read(), end="")

@@ -109,6 +109,17 @@ class Terminal:
             if not self._read(deadline):
                 raise AssertionError(f"{wanted!r} never came; the screen was:\n{self.text}")
 
+    def until_still(self, seconds: float = 0.5, *, patience: float = PATIENCE) -> None:
+        """Take in what the program writes, until it has written nothing for so long."""
+        deadline = time.monotonic() + patience
+        while time.monotonic() < deadline and self._read(time.monotonic() + seconds):
+            pass
+
+    @property
+    def settings(self) -> list[object]:
+        """How the terminal treats what is typed, as `stty` tells it."""
+        return list(termios.tcgetattr(self._master))
+
     def until_ended(self, *, patience: float = PATIENCE) -> int:
         """Wait for the program's end and give its exit status."""
         deadline = time.monotonic() + patience

@@ -16,9 +16,11 @@ import torch
 
 from tuigpt.cli.main import main
 from tuigpt.config import GPTConfig, SampleConfig
-from tuigpt.generation.decode import plain, read_prompt
+from tuigpt.generation.decode import TextGenerator, plain, read_prompt
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 VERSE = "a bed\nfade a bad decade\n" * 3
@@ -35,14 +37,14 @@ def checkpoint(tmp_path: Path) -> Path:
     model = GPT(GPTConfig(len(VOCAB), block_size=16, n_layer=2, n_head=2, n_embd=16))
     verse = tmp_path / "verse.txt"
     verse.write_text(VERSE)
-    corpus = {
-        "name": "verse",
-        "path": str(verse),
-        "sha256": hashlib.sha256(VERSE.encode()).hexdigest(),
-    }
+    corpus = CorpusFacts(
+        name="verse",
+        path=str(verse),
+        sha256=hashlib.sha256(VERSE.encode()).hexdigest(),
+    )
     path = tmp_path / "m.safetensors"
     tokenizer = CharTokenizer(in_order(VOCAB))
-    save_checkpoint(path, model, tokenizer, {"step": 3, "corpus": corpus})
+    save_checkpoint(path, model, tokenizer, CheckpointFacts(step=3, corpus=corpus))
     return path
 
 
@@ -74,10 +76,8 @@ def test_it_prints_the_reference_text_and_verifies_it(
 def test_a_text_that_is_not_the_reference_is_told(
     checkpoint: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tuigpt.generation.decode import Writer
-
-    after = Writer.__next__
-    monkeypatch.setattr(Writer, "__next__", lambda self: [(after(self)[0] + 1) % 9])
+    after = TextGenerator.__next__
+    monkeypatch.setattr(TextGenerator, "__next__", lambda self: [(after(self)[0] + 1) % 9])
     card = Path("card.txt")
     assert generate(checkpoint, "--prompt", "ab", "--card", str(card)) == 1
     assert "another text from token 1 on" in capsys.readouterr().err
@@ -95,9 +95,10 @@ def test_the_card_prints_its_own_text_again(
     assert hashlib.sha256(checkpoint.read_bytes()).hexdigest() in card
     assert "no top-p" in card
     command = card.split("Printed by:\n  ")[1].split("\nThe same in")[0]
-    words = shlex.split(command)
-    assert words[0] == "tuigpt" and main(words[1:]) == 0
-    assert capsys.readouterr().out == out
+    python = shlex.join([sys.executable, "-m", "tuigpt"])
+    script = f'tuigpt() {{ {python} "$@"; }}\n{command}'
+    again = subprocess.run(["bash", "-c", script], capture_output=True, timeout=60, check=True)
+    assert again.stdout.decode() == out
 
 
 def test_samples_are_told_apart_by_their_seeds(
@@ -118,29 +119,50 @@ def test_a_text_goes_on_where_it_was(checkpoint: Path, capsys: pytest.CaptureFix
 
 def test_rolling_is_labelled(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert generate(checkpoint, "--prompt", "a", "--window", "rolling") == 0
-    notes = capsys.readouterr().err
-    assert "not the workshop's text" in notes
-    assert re.search(r"past 16 tokens it was computed in (float32|bfloat16)", notes)
+    assert "not the workshop's text" in capsys.readouterr().err
 
 
 def test_probabilities_come_as_json_lines(
     checkpoint: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert generate(checkpoint, "--prompt", "a", "--probs", "3") == 0
+    assert generate(checkpoint, "--prompt", "a", "--logprobs", "3") == 0
     places = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     text = "a" + "".join(place["chosen"]["text"] for place in places)
     assert text == reference(checkpoint, "a", SampleConfig(40))
     assert [place["at"] for place in places] == list(range(40))
-    assert all(len(place["likeliest"]) == 3 for place in places)
+    assert all(len(place["top_logprobs"]) == 3 for place in places)
 
 
 def test_what_comes_next_is_shown(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["next", str(checkpoint), "--prompt", "ab", "--top-k", "3"]) == 0
-    out = capsys.readouterr().out
-    assert out.count("0.00%") == 7 and out.count("<- picked") == 1
-    assert "\x1b" not in out
+    heading, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == 10 and sum("<- picked" in row for row in rows) == 1
+    assert [bool(re.search("[█-▏]", row)) for row in rows] == [True] * 3 + [False] * 7
+    assert all(row.split()[-1] == "0.00%" for row in rows[3:])
+    assert "\x1b" not in "".join(rows)
     assert main(["next", str(checkpoint), "--prompt", "ab", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["likeliest"]) == 10
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["top_logprobs"]) == 10 and found["chosen"] in found["top_logprobs"]
+
+
+def test_ten_tokens_are_shown_with_a_remainder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.manual_seed(1)
+    tokenizer = CharTokenizer.from_text("abcdefghijklmnopqrstuvwxyz")
+    model = GPT(GPTConfig(26, block_size=16, n_layer=1, n_head=1, n_embd=8))
+    save_checkpoint(tmp_path / "z.safetensors", model, tokenizer, CheckpointFacts(step=1))
+    more = ["--temperature", "100", "--top-k", "0"]
+    picked = set()
+    for seed in range(8):
+        assert main(["next", "z.safetensors", "--prompt", "a", "--seed", str(seed), *more]) == 0
+        heading, *rows, remainder = capsys.readouterr().out.splitlines()
+        picked.add(len(rows))
+        assert f"{26 - len(rows)} more" in remainder
+        shares = [float(share) for row in [*rows, remainder]
+                  for share in re.findall(r"([\d.]+)%", row)]  # fmt: skip
+        assert sum(shares) == pytest.approx(300, abs=0.3)
+    assert picked == {10, 11}  # what is picked further down has a row of its own
 
 
 def test_a_text_is_scored(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,13 +177,28 @@ def test_a_text_is_scored(checkpoint: Path, capsys: pytest.CaptureFixture[str]) 
     assert record["nats_per_character"] == pytest.approx(mean, abs=1e-3)
 
 
-def test_copies_are_found(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Path("mine.txt").write_text("ccc fade a bad d ccc", encoding="utf-8")
+def test_copies_are_marked(checkpoint: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.txt").write_text("ccc fade a bad d ccc a bed\nfa!", encoding="utf-8")
     assert main(["recite", str(checkpoint), "mine.txt", "--at-least", "8"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("60.0% stands in 'verse'") and ": 'fade a bad d'" in out
+    assert out.startswith("66.7% stands in 'verse'")
+    assert "\nccc ⟦fade a bad d⟧ ccc ⟦a bed\nfa⟧!\n" in out
+    assert out.endswith("line 2, 1\n")
+    assert main(["recite", str(checkpoint), "mine.txt", "--at-least", "8", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [copy["length"] for copy in found["copies"]] == [12, 8]
     assert generate(checkpoint, "--prompt", "a", "--recited", "1") == 0
     assert "stands in 'verse'" in capsys.readouterr().err
+
+
+def test_a_text_that_is_too_long_to_be_judged(
+    checkpoint: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Path("huge.txt").open("wb") as file:
+        file.truncate(2_000_000_000)
+    for command in ("score", "recite"):
+        assert main([command, str(checkpoint), "huge.txt"]) == 2
+        assert "longer than 32.0 MB" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -177,12 +214,11 @@ def test_copies_are_found(checkpoint: Path, capsys: pytest.CaptureFixture[str]) 
         (["--samples", "0"], "--samples is '0'"),
         (["--samples", "101"], "--samples is 101"),
         (["--window", "round"], "--window is 'round'"),
-        (["--written", "xyz"], "does not know: 'xyz'"),
+        (["--written", "xyz"], "does not know: 'x', 'y', 'z'"),
         (["--written", "a", "--verify"], "nothing to verify"),
         (["--window", "rolling", "--card", "c"], "nothing to verify"),
         (["--samples", "2", "--card", "c"], "--card is for one text"),
-        (["--steer", "--verify"], "--steer writes another text"),
-        (["--steer", "--card", "c"], "--steer writes another text"),
+        (["--temperature", "1e39"], "--temperature is 1e+39"),
         (["--device", "tpu"], "--device tpu"),
     ],
 )
@@ -198,7 +234,7 @@ def test_broken_weights_are_named(checkpoint: Path, capsys: pytest.CaptureFixtur
     model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
     with torch.no_grad():
         model.transformer.h[1].attn.c_proj.weight[3, 3] = torch.inf
-    save_checkpoint(Path("broken.safetensors"), model, tokenizer, {"step": 1})
+    save_checkpoint(Path("broken.safetensors"), model, tokenizer, CheckpointFacts(step=1))
     for command in (["generate"], ["next"], ["score"]):
         more = ["verse.txt"] if command == ["score"] else ["--temperature", "0"]
         assert main([*command, "broken.safetensors", *more]) == 2
@@ -231,64 +267,6 @@ def test_a_closed_pipe_ends_it_quietly(checkpoint: Path) -> None:
     assert b"Traceback" not in done.stderr and b"BrokenPipe" not in done.stderr
 
 
-STEERED = 6000
-"""Tokens, and at least as many bytes, which do not fit into the pipe: whoever writes them cannot
-end before they are read."""
-
-
-def steer(checkpoint: Path, length: int = STEERED) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tuigpt", "generate", str(checkpoint), "--steer"]
-    return subprocess.Popen(
-        [*command, "--prompt", "a", "--max-new-tokens", str(length)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        pipesize=4096,
-        bufsize=0,
-    )
-
-
-def steered_reference(checkpoint: Path, place: int, cold: SampleConfig) -> str:
-    """The text with the default settings up to token number `place`, then with others."""
-    begun = reference(checkpoint, "a", SampleConfig(place))
-    return reference(checkpoint, begun, cold)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a pipe of a known size")
-def test_a_text_is_steered_while_it_streams(checkpoint: Path) -> None:
-    with steer(checkpoint) as process:
-        assert process.stdin and process.stdout and process.stderr
-        begun = b""
-        while len(begun) < 20:
-            begun += process.stdout.read(20)
-        # The pipe stays open afterwards, and must not keep the process from ending.
-        process.stdin.write(b"temperature 0\ntemperature -3\nsped 4\n\n")
-        out, notes = process.stdout.read(), process.stderr.read().decode()
-    assert process.returncode == 0
-    (place,) = re.findall(r"steered from token ([\d,]+) on: temperature 0.0, top_k 40", notes)
-    before = int(place.replace(",", "")) - 1
-    assert 5 < before < STEERED  # a character has up to three bytes
-    cold = SampleConfig(STEERED - before, temperature=0.0)
-    assert (begun + out).decode() == steered_reference(checkpoint, before, cold) + "\n"
-    assert "no single command writes this text again" in notes
-    assert "temperature is -3.0, but" in notes and "'sped' cannot be steered" in notes
-    assert notes.count("nothing is changed") == 2 and notes.count("tuigpt: ") == 5, notes
-
-
-def test_lines_may_come_before_the_text_and_end(checkpoint: Path) -> None:
-    with steer(checkpoint, 500) as process:
-        out, raw = process.communicate(b"top-k 3\n--top_p 0.9\nmin_p\t0.1\ntemperature 0", 60)
-    notes = raw.decode()
-    assert process.returncode == 0
-    settings = "temperature 0.0, top_k 3, top_p 0.9, min_p 0.1"
-    assert f": {settings}\n" in notes, notes
-    assert len(out.decode()) == 1 + 500 + 1
-    with steer(checkpoint, 500) as process:
-        out, raw = process.communicate(b"", 60)
-    assert out.decode() == reference(checkpoint, "a", SampleConfig(500)) + "\n"
-    assert b"steered" not in raw
-
-
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
 def test_a_terminal_is_shown_control_characters_not_sent_them(checkpoint: Path) -> None:
     ours, theirs = os.openpty()
@@ -305,3 +283,39 @@ def test_a_terminal_is_shown_control_characters_not_sent_them(checkpoint: Path) 
     os.close(ours)
     assert process.returncode == 0
     assert b"\x1b" not in seen and "\u241b".encode() in seen
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
+def test_a_terminal_is_told_that_a_model_is_woken_until_the_text_comes(checkpoint: Path) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "tuigpt", "generate", str(checkpoint), "--prompt", "abc"]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while chunk := os.read(ours, 4096):
+                seen += chunk
+        except OSError:  # the other end is closed
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    waking, text = seen.decode().split("\r\x1b[K")
+    assert waking == "waking the model …" and "\nabc" in f"\n{text}"
+
+
+def test_a_broken_newest_checkpoint_is_passed_over_aloud(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "home" / "runs" / "verse"
+    (run / "checkpoints").mkdir(parents=True)
+    (run / "run.json").write_text('{"format": 1, "name": "verse"}')
+    model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
+    for step in (100, 200):
+        path = run / "checkpoints" / f"step-{step:06d}.safetensors"
+        save_checkpoint(path, model, tokenizer, CheckpointFacts(run="verse", step=step))
+    path.write_bytes(path.read_bytes()[:-50])
+    assert main(["generate", "verse", "--prompt", "ab"]) == 0
+    notes = capsys.readouterr().err
+    assert "verse@200 cannot be opened (the file is cut short): took verse@100" in notes
+    assert main(["generate", "verse@100", "--prompt", "ab"]) == 0
+    assert "200" not in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import os
 import signal
 import subprocess
@@ -18,20 +17,28 @@ import pytest
 import pytest_asyncio
 import torch
 
+from tuigpt.child import child_command
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.decode import plain, read_prompt
 from tuigpt.generation.protocol import (
+    LONGEST_COMMAND,
+    ConfigChanged,
     Done,
     Failed,
     Report,
+    Score,
+    Scored,
     Started,
-    Steered,
     Tokens,
+    decode_report,
+    encode,
 )
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.tokenizer import CharTokenizer
 
 pytestmark = [
@@ -43,11 +50,11 @@ ENDLESS = SampleConfig(max_new_tokens=10**7, temperature=1.0)
 VERSE = "abcabd\nfade a bed\n" * 4
 
 
-def make_checkpoint(path: Path, seed: int = 0, corpus: dict[str, Any] | None = None) -> Path:
+def make_checkpoint(path: Path, seed: int = 0, corpus: CorpusFacts | None = None) -> Path:
     torch.manual_seed(seed)
     tokenizer = CharTokenizer("\n abcdef")
     model = GPT(GPTConfig(8, block_size=16, n_layer=2, n_head=2, n_embd=16))
-    save_checkpoint(path, model, tokenizer, {"step": 3, "corpus": corpus or {}})
+    save_checkpoint(path, model, tokenizer, CheckpointFacts(step=3, corpus=corpus or CorpusFacts()))
     return path
 
 
@@ -56,7 +63,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checkpoints")
     (folder / "verse.txt").write_text(VERSE)
     sha256 = hashlib.sha256(VERSE.encode()).hexdigest()
-    corpus = {"name": "verse", "path": str(folder / "verse.txt"), "sha256": sha256}
+    corpus = CorpusFacts(name="verse", path=str(folder / "verse.txt"), sha256=sha256)
     return make_checkpoint(folder / "m.safetensors", corpus=corpus)
 
 
@@ -88,18 +95,19 @@ async def test_it_writes_the_reference_text_past_the_edge(
     client: GeneratorClient, checkpoint: Path
 ) -> None:
     config = SampleConfig(70, 1.0, seed=3)
-    reports = await collect(client, checkpoint, "ab?c", config, alternatives=2)
+    reports = await collect(client, checkpoint, "ab?c", config, top_logprobs=2)
     started = next(r for r in reports if isinstance(r, Started))
     assert (started.prompt, started.dropped, started.vocab_size) == ("abc", "?", 8)
+    assert started.block_size == 16
     assert text_of(reports) == reference(checkpoint, "abc", config)
     done = reports[-1]
     assert isinstance(done, Done) and done.count == 70 and not done.cancelled
     assert done.reproducible and done.reference
     tokens = [r for r in reports if isinstance(r, Tokens)]
     ids = [i for r in tokens for i in r.ids]
-    places = [place for r in tokens for place in r.places]
+    places = [place for r in tokens for place in r.logprobs]
     assert [place.chosen.token for place in places] == ids
-    assert all(len(place.likeliest) == 2 for place in places)
+    assert all(len(place.top_logprobs) == 2 for place in places)
     # The same again, from memory, and judged by the process itself.
     again = await collect(client, checkpoint, "abc", config)
     assert text_of(again) == text_of(reports)
@@ -117,16 +125,12 @@ async def test_samples_are_those_of_their_seeds(client: GeneratorClient, checkpo
         assert text_of(reports, sample) == reference(checkpoint, "a", alone)
 
 
-async def test_a_rolling_window_tells_its_number_type(
-    client: GeneratorClient, checkpoint: Path
-) -> None:
+async def test_a_rolling_window_is_told(client: GeneratorClient, checkpoint: Path) -> None:
     for length, moved in ((5, False), (60, True)):
         config = SampleConfig(length, 1.0)
         reports = await collect(client, checkpoint, "a", config, window="rolling")
         done = reports[-1]
-        assert isinstance(done, Done) and done.reference is not moved
-        assert done.rolled_in in (("float32", "bfloat16") if moved else (None,))
-        assert done.reproducible == (done.rolled_in != "bfloat16")
+        assert isinstance(done, Done) and done.reference is not moved and done.reproducible
 
 
 async def test_requests_are_carried_out_in_order(client: GeneratorClient, checkpoint: Path) -> None:
@@ -140,23 +144,24 @@ async def test_requests_are_carried_out_in_order(client: GeneratorClient, checkp
     assert finished == ["long", "short", "shorter"]
 
 
-async def test_a_text_can_be_steered_and_stopped(client: GeneratorClient, checkpoint: Path) -> None:
+async def test_a_text_can_be_changed_and_stopped(client: GeneratorClient, checkpoint: Path) -> None:
     reports = []
     async with aclosing(client.generate(checkpoint, "a", ENDLESS)) as stream:
         async for report in stream:
             reports.append(report)
             if isinstance(report, Tokens) and len(reports) < 5:
-                await client.steer(report.id, SampleConfig(temperature=0.0))
-            if isinstance(report, Steered):
+                await client.set_config(report.id, SampleConfig(temperature=0.0))
+            if isinstance(report, ConfigChanged):
                 await client.cancel(report.id)
-    steered = next(r for r in reports if isinstance(r, Steered))
-    assert steered.at > 0 and steered.temperature == 0.0
+    changed = next(r for r in reports if isinstance(r, ConfigChanged))
+    assert changed.at > 0
+    assert changed.config == SampleConfig(ENDLESS.max_new_tokens, 0.0, seed=ENDLESS.seed)
     done = reports[-1]
     assert isinstance(done, Done) and done.cancelled
     assert not done.reproducible and not done.reference
-    assert done.count >= steered.at
-    before = reference(checkpoint, "a", SampleConfig(steered.at, 1.0))
-    assert text_of(reports)[: steered.at] == before
+    assert done.count >= changed.at
+    before = reference(checkpoint, "a", SampleConfig(changed.at, 1.0))
+    assert text_of(reports)[: changed.at] == before
 
 
 async def test_closing_the_iterator_cancels_and_drops_what_waits(
@@ -180,25 +185,22 @@ async def test_a_killed_process_is_told_and_replaced(
         async for report in stream:
             if isinstance(report, Tokens) and waiting is None:
                 waiting = asyncio.create_task(collect(client, checkpoint, "b", SampleConfig(9)))
-                assert client._process is not None
-                os.kill(client._process.pid, signal.SIGKILL)
+                assert client.pid is not None
+                os.kill(client.pid, signal.SIGKILL)
     assert isinstance(report, Failed) and "SIGKILL" in report.message
     assert waiting is not None
     assert isinstance((await waiting)[-1], Done)  # it was waiting, so it did not suffer
 
 
-async def test_an_app_that_does_not_read_loses_nothing(
-    client: GeneratorClient, checkpoint: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tuigpt.generation.client._WAITING_REPORTS", 2)
+async def test_an_app_that_reads_slowly_loses_nothing(checkpoint: Path, tmp_path: Path) -> None:
+    client = GeneratorClient(tmp_path, waiting_reports=1)
     config = SampleConfig(400, 1.0)
-    stream = client.generate(checkpoint, "a", config, alternatives=8)
-    async with aclosing(stream):
-        reports = [await anext(stream)]
-        (request,) = client._requests.values()
-        while not request.reports.full():
-            await asyncio.sleep(0.01)
-        reports += [report async for report in stream]
+    reports = []
+    async with aclosing(client.generate(checkpoint, "a", config, top_logprobs=8)) as stream:
+        async for report in stream:
+            reports.append(report)
+            await asyncio.sleep(0.05)  # longer than the process takes for a report
+    await client.close()
     assert text_of(reports) == reference(checkpoint, "a", config)
 
 
@@ -208,7 +210,7 @@ async def test_broken_checkpoints_are_told_in_words(
     model, tokenizer, _ = load_checkpoint(checkpoint, torch.device("cpu"))
     with torch.no_grad():
         model.transformer.h[0].ln_1.bias[2] = torch.nan
-    save_checkpoint(tmp_path / "nan.safetensors", model, tokenizer, {"step": 1})
+    save_checkpoint(tmp_path / "nan.safetensors", model, tokenizer, CheckpointFacts(step=1))
     (tmp_path / "cut.safetensors").write_bytes(checkpoint.read_bytes()[:-9])
     for name, words in {
         "nan": "broken at transformer.h.0.ln_1.bias",
@@ -221,35 +223,47 @@ async def test_broken_checkpoints_are_told_in_words(
         with pytest.raises(UserError, match=words):
             await client.score(path, "abc")
     bad = (await collect(client, checkpoint, "a", SampleConfig(5), samples=1000))[-1]
-    assert isinstance(bad, Failed) and "--samples" in bad.message
+    assert isinstance(bad, Failed) and "samples is 1000" in bad.message
     assert isinstance((await collect(client, checkpoint, "a", SampleConfig(5)))[-1], Done)
 
 
-async def test_it_looks_scores_and_finds_copies(client: GeneratorClient, checkpoint: Path) -> None:
-    seen = (await client.look(checkpoint, "ab", SampleConfig(temperature=0.0))).place
-    assert len(seen.likeliest) == 8 and seen.rank == 1
-    assert sum(option.learned for option in seen.likeliest) == pytest.approx(1, abs=1e-4)
+async def test_it_tells_the_next_token_scores_and_finds_copies(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    found = (await client.next_token(checkpoint, "ab", SampleConfig(temperature=0.0))).logprobs
+    assert len(found.top_logprobs) == 8 and found.rank == 1
+    assert sum(option.learned for option in found.top_logprobs) == pytest.approx(1, abs=1e-4)
     scored = await client.score(checkpoint, VERSE + "?")
     assert scored.dropped == "?" and len(scored.surprises) == len(VERSE) - 1
-    assert scored.nats == pytest.approx(sum(scored.surprises) / len(scored.surprises), abs=1e-3)
-    assert (await client.score(checkpoint, "")).nats is None
-    recited = await client.recite(checkpoint, "ffff" + VERSE[3:20] + "ffff", at_least=10)
-    assert [(c.start, c.length, c.line) for c in recited.copies] == [(4, 17, 1)]
-    assert recited.corpus == "verse" and recited.share == pytest.approx(17 / 25)
+    mean = sum(scored.surprises) / len(scored.surprises)
+    assert scored.nats_per_character == pytest.approx(mean, abs=1e-3)
+    assert (await client.score(checkpoint, "")).nats_per_character is None
+    copied = await client.copies(checkpoint, "ffff" + VERSE[3:20] + "ffff", at_least=10)
+    assert [(c.start, c.length, c.line) for c in copied.copies] == [(4, 17, 1)]
+    assert copied.corpus == "verse" and copied.share == pytest.approx(17 / 25)
+
+
+async def test_the_longest_text_is_scored_and_a_longer_one_refused(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    with pytest.raises(UserError, match="too long"):
+        await client.score(checkpoint, "a" * LONGEST_COMMAND)
+    text = "ab" * (LONGEST_COMMAND // 8)
+    assert len((await client.score(checkpoint, text)).surprises) == len(text) - 1
 
 
 async def test_a_lost_corpus_is_told(client: GeneratorClient, tmp_path: Path) -> None:
-    facts = {"name": "x", "path": str(tmp_path / "gone.txt"), "sha256": "00"}
+    facts = CorpusFacts(name="x", path=str(tmp_path / "gone.txt"), sha256="00")
     path = make_checkpoint(tmp_path / "m.safetensors", corpus=facts)
     with pytest.raises(UserError, match="cannot be used"):
-        await client.recite(path, "abc")
+        await client.copies(path, "abc")
     (tmp_path / "gone.txt").write_text("another text")
     with pytest.raises(UserError, match="has changed"):
-        await client.recite(path, "abc")
+        await client.copies(path, "abc")
 
 
-async def test_a_closed_client_fails_what_is_open(checkpoint: Path) -> None:
-    client = GeneratorClient()
+async def test_a_closed_client_fails_what_is_open(checkpoint: Path, tmp_path: Path) -> None:
+    client = GeneratorClient(tmp_path)
     async with aclosing(client.generate(checkpoint, "a", ENDLESS)) as stream:
         async for report in stream:
             if isinstance(report, Tokens):
@@ -258,7 +272,7 @@ async def test_a_closed_client_fails_what_is_open(checkpoint: Path) -> None:
     assert isinstance((await collect(client, checkpoint, "a", ENDLESS))[-1], Failed)
 
 
-async def test_the_process_ends_when_its_app_is_killed(checkpoint: Path) -> None:
+async def test_the_process_ends_when_its_app_is_killed(checkpoint: Path, tmp_path: Path) -> None:
     app = f"""
 import asyncio, sys
 from pathlib import Path
@@ -266,11 +280,11 @@ from tuigpt.config import SampleConfig
 from tuigpt.generation.client import GeneratorClient
 
 async def main():
-    client = GeneratorClient()
+    client = GeneratorClient(Path({str(tmp_path)!r}))
     config = SampleConfig(max_new_tokens=10**7)
     async for report in client.generate(Path({str(checkpoint)!r}), "a", config):
         if type(report).__name__ == "Tokens":
-            print(client._process.pid, flush=True)
+            print(client.pid, flush=True)
 
 asyncio.run(main())
 """
@@ -287,14 +301,66 @@ asyncio.run(main())
         os.close(descriptor)
 
 
-async def test_the_process_steps_back_and_keeps_its_pipe_clean(checkpoint: Path) -> None:
-    command = [sys.executable, "-m", "tuigpt.generation.server"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+def start_server(home: Path) -> subprocess.Popen[bytes]:
+    command = child_command("tuigpt.generation.server", "--home", str(home))
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+HOSTILE_LINES = [
+    b"nonsense",
+    b"{}",
+    b"[" * 1_000_000,
+    b'{"type": "Cancel", "id": ' + b'{"a":' * 100_000,
+    b'{"type": "Cancel", "id": [1]}',
+    b'{"type": "Cancel", "id": {"a": 1}}',
+    b"\xff\xfe\x00",
+    b'"' + b"a" * 17_000_000 + b'"',
+    b'{"type": "SetConfig", "id": 1, "config": {"temperature": 1' + b"0" * 400 + b"}}",
+]
+
+
+async def test_the_process_steps_back_and_survives_any_line(
+    checkpoint: Path, tmp_path: Path
+) -> None:
+    with start_server(tmp_path) as process:
         assert process.stdin is not None and process.stdout is not None
-        hello = json.loads(process.stdout.readline())
-        assert hello["kind"] == "Hello" and hello["version"] == 3
+        for line in HOSTILE_LINES:
+            process.stdin.write(line + b"\n")
+        process.stdin.write(b'{"type": "Sing", "id": 7}\n')
+        process.stdin.write(encode(Score(8, os.fsencode(checkpoint), "abc")))
+        process.stdin.flush()
+        reports: list[Report] = []
+        while not reports or not isinstance(reports[-1], Scored):
+            reports.append(decode_report(process.stdout.readline()))
+        refused = [r for r in reports if isinstance(r, Failed)]
+        assert [r.id for r in refused] == [1, 7]
         assert os.getpriority(os.PRIO_PROCESS, process.pid) >= 10
-        process.stdin.write(b"nonsense\n{}\n")
         process.stdin.close()
         assert process.wait(timeout=20) == 0
         assert process.stdout.read() == b""
+
+
+@pytest.mark.parametrize("line", HOSTILE_LINES, ids=lambda line: repr(line[:30]))
+async def test_the_end_of_the_pipe_ends_the_process_whatever_came(
+    tmp_path: Path, line: bytes
+) -> None:
+    with start_server(tmp_path) as process:
+        process.communicate(line, timeout=60)
+    assert process.returncode == 0
+
+
+async def test_what_the_process_prints_is_kept_in_a_log(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import sys; print('x' * 300_000 + ' a warning', file=sys.stderr)"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    home = tmp_path / "home"
+    for _ in range(3):
+        client = GeneratorClient(home)
+        await collect(client, checkpoint, "a", SampleConfig(1))
+        await client.close()
+    log = home / "generator.log"
+    assert log.read_text().endswith("a warning\n")
+    assert log.stat().st_size < 500_000

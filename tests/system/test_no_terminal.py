@@ -11,22 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from system.conftest import TINY, TUIGPT, Tuigpt
+from system.conftest import TINY, Tuigpt, in_a_shell
 from system.terminal import PATIENCE, Terminal
 
 OpenTerminal = Callable[..., Terminal]
 
 NEEDS = "tuigpt: the app needs a terminal; without one use `tuigpt train`"
-
-
-def in_a_shell(command: str, env: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a line of shell in which `tuigpt` stands for the program."""
-    tuigpt = " ".join(TUIGPT)
-    return subprocess.run(
-        ["bash", "-c", f"set -o pipefail; tuigpt() {{ {tuigpt} \"$@\"; }}; {command}"],
-        env=env, cwd=cwd, capture_output=True, encoding="utf-8", timeout=PATIENCE,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("command", ["tuigpt", "tuigpt | cat", "tuigpt < /dev/null > log; exit $?"])

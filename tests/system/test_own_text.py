@@ -87,7 +87,7 @@ def test_no_validation_part_works_to_the_end(tuigpt: Tuigpt, home: Path, tmp_pat
     ("content", "words"),
     [
         (b"", "is empty"),
-        (b"short text", "try --val-fraction 0 --block-size 9"),
+        (b"short text", "try --val-fraction 0 with --block-size 9"),
         (b"x\xff\n" * 50, "offset 1, line 1"),
     ],
     ids=["empty", "short", "bytes"],
@@ -130,3 +130,14 @@ def test_a_killed_encoding_leaves_no_entry(tmp_path: Path, number: signal.Signal
     left = [entry.name for entry in cache.iterdir()]
     assert all(name.startswith(".partial-") for name in left)
     assert not left or number is signal.SIGKILL
+
+
+def test_an_own_file_called_like_the_built_in_text_is_told(tuigpt: Tuigpt, tmp_path: Path) -> None:
+    write(tmp_path, "shakespeare", "mine, all mine\n" * 100)
+    done = tuigpt("train", "shakespeare", *SHORT, "--val-fraction=0", "--name=whose")
+    assert done.returncode == 0, done.stderr
+    assert (
+        "shakespeare is the text that goes by this name; your own is ./shakespeare" in done.stdout
+    )
+    done = tuigpt("train", "./shakespeare", *SHORT, "--val-fraction=0", "--name=mine")
+    assert done.returncode == 0 and "goes by this name" not in done.stdout

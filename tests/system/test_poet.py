@@ -15,11 +15,13 @@ from system.conftest import Tuigpt
 from system.terminal import Terminal
 
 from tuigpt.cli.main import main
-from tuigpt.config import GPTConfig
+from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.files import write_json
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import asset
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.text import named
 from tuigpt.text.tokenizer import CharTokenizer
 
@@ -41,14 +43,18 @@ class TestCommands:
         tokenizer = CharTokenizer.from_text(VERSE)
         torch.manual_seed(1)
         model = GPT(GPTConfig(tokenizer.vocab_size, block_size=16, n_layer=1, n_head=2, n_embd=16))
-        corpus = {
-            "name": "shakespeare", "path": "shakespeare", "sources": ["shakespeare"],
-            "sha256": hashlib.sha256(verse_file.read_bytes()).hexdigest(),
-        }  # fmt: skip
+        corpus = CorpusFacts(
+            name="shakespeare", path="shakespeare", sources=["shakespeare"],
+            sha256=hashlib.sha256(verse_file.read_bytes()).hexdigest(),
+        )  # fmt: skip
         poet_assets.mkdir()
-        facts = {"run": "poet", "step": 5000, "val_loss": 1.2, "corpus": corpus}
+        facts = CheckpointFacts(run="poet", step=5000, val_loss=1.2, corpus=corpus)
         save_checkpoint(poet_assets / "poet.safetensors", model, tokenizer, facts)
-        write_json(poet_assets / "poet-run.json", {"name": "poet", "corpus": corpus})
+        record = RunRecord(
+            name="poet", model=model.config, train=TrainConfig(),
+            tokenizer=TokenizerFacts("char", tokenizer.vocab_size), corpus=corpus,
+        )  # fmt: skip
+        write_json(poet_assets / "poet-run.json", record)
 
     @pytest.mark.parametrize("spec", ["poet", "poet@best", "poet@last", "poet@5000"])
     def test_it_writes(self, capsys: pytest.CaptureFixture[str], home: Path, spec: str) -> None:
@@ -68,7 +74,7 @@ class TestCommands:
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
         assert main(["generate", "poet", "--prompt", "But soft", "--card", "card.txt"]) == 0
-        assert "tuigpt generate poet@5000 --prompt 'But soft'" in Path("card.txt").read_text()
+        assert "tuigpt generate poet@5000 '--prompt=But soft'" in Path("card.txt").read_text()
 
     def test_it_judges(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["score", "poet", "verse.txt"]) == 0
@@ -108,6 +114,6 @@ class TestShipped:
         terminal.press("To be")
         terminal.until("│ To be +│")
         terminal.press("enter")
-        terminal.until(r"To be(.|\n)*200 characters, [\d,]+ a second · poet@\d+")
+        terminal.until(r"To be(.|\n)*200 tokens, [\d,]+ a second · poet@\d+")
         terminal.press("ctrl+q")
         assert terminal.until_ended() == 0

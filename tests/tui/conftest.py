@@ -1,29 +1,33 @@
-"""The app on a home of runs made by hand, with a generator that needs no torch."""
+"""The app on a home of runs made by hand, with a writer that needs no torch."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import Done, Report, Started, Tokens
-from tuigpt.tui import app as app_module
+from tuigpt.runs.folder import Checkpoint, Run
+from tuigpt.runs.follow import Snapshot
+from tuigpt.runs.metrics import History
 from tuigpt.tui.app import TuigptApp
+from tuigpt.tui.panes import PANES
+from tuigpt.tui.panes.generate.pane import GeneratePane
+from tuigpt.tui.panes.pane import PaneEntry
+from tuigpt.tui.session import Session
 
 WRITTEN = " go[es] on\nand on [/INST]"
-"""What the fake generator writes after every prompt."""
+"""What the fake writer writes after every prompt."""
 
 
-class FakeGenerator:
+class FakeWriter:
     """Writes the same text at once, whatever the checkpoint."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        pass
 
     async def warm_up(self) -> None:
         pass
@@ -32,27 +36,49 @@ class FakeGenerator:
         pass
 
     async def generate(
-        self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
-    ) -> AsyncIterator[Report]:
+        self, checkpoint: Path, prompt: str, config: SampleConfig
+    ) -> AsyncGenerator[Report, None]:
         yield Started(1, prompt, "", 0, 11)
         for character in WRITTEN:
             yield Tokens(1, character, 1)
         yield Done(1, len(WRITTEN), 0.5, False)
 
 
-OpenApp = Callable[..., Any]
+def entry(name: str) -> PaneEntry:
+    """A pane's entry in the registry."""
+    return next(found for found in PANES if found.id == name)
+
+
+def with_fake_writer(panes: tuple[PaneEntry, ...] = PANES) -> tuple[PaneEntry, ...]:
+    """The panes, with a generate pane that starts no process."""
+    make = partial(GeneratePane, writer=FakeWriter())
+    return tuple(replace(p, make=make) if p.id == "generate" else p for p in panes)
+
+
+def session(
+    *runs: Run,
+    watched: Run | None = None,
+    history: History | None = None,
+    checkpoint: Checkpoint | None = None,
+    poet: Run | None = None,
+    home: Path = Path("/nowhere"),
+) -> Session:
+    """A session that has seen these runs."""
+    snapshot = Snapshot(runs, poet, watched, history or History(), grown=history is not None)
+    return Session(home, snapshot=snapshot, checkpoint=checkpoint)
+
+
+OpenApp = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
 
 
 @pytest.fixture
-def open_app(home: Path, monkeypatch: pytest.MonkeyPatch) -> OpenApp:
+def open_app(home: Path) -> OpenApp:
     """Opens the app on the home; the first look at it is done by then."""
-    monkeypatch.setattr(app_module, "GeneratorClient", FakeGenerator)
 
     @asynccontextmanager
     async def open_it(columns: int = 160, rows: int = 45) -> AsyncIterator[Pilot[None]]:
-        app = TuigptApp(home)
+        app = TuigptApp(home, panes=with_fake_writer(), strict=True)
         async with app.run_test(size=(columns, rows), notifications=True) as pilot:
-            await until(pilot, lambda: app.query_one("#training").display is not None)
             await settle(pilot)
             yield pilot
 
@@ -69,18 +95,11 @@ async def until(pilot: Pilot[None], condition: Callable[[], object], looks: int 
 
 
 async def settle(pilot: Pilot[None]) -> None:
-    """Wait until the app has looked at its home and drawn what it saw."""
+    """Wait until the app has looked at its home once more, and has drawn what it saw."""
     app = pilot.app
-    looked = []
-    really = app._show  # type: ignore[attr-defined]
-
-    def show(snapshot: Any) -> None:
-        really(snapshot)
-        looked.append(snapshot)
-
-    app._show = show  # type: ignore[attr-defined]
-    await until(pilot, lambda: looked)
-    app._show = really  # type: ignore[attr-defined]
+    assert isinstance(app, TuigptApp)
+    before = app.session.snapshot
+    await until(pilot, lambda: app.session.snapshot is not before)
     await still(pilot)
 
 
@@ -99,5 +118,6 @@ async def still(pilot: Pilot[None]) -> None:
 def screen_text(pilot: Pilot[None]) -> str:
     """What is on the screen, as text."""
     width, height = pilot.app.size
+    # Textual can export its screen as a picture only.
     lines = pilot.app.screen._compositor.render_strips()
     return "\n".join("".join(s.text for s in line)[:width].rstrip() for line in lines[:height])

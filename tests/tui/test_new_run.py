@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -10,12 +9,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Label, Static
 
+from tuigpt.estimate import Calibration, Memory
+from tuigpt.reports import CostReport, to_line
 from tuigpt.tui import app as app_module
 from tuigpt.tui.screens.new_run import cost
 from tuigpt.tui.screens.new_run.form import NewRun
@@ -48,7 +50,7 @@ async def form(
         yield pilot
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
     for _ in range(PATIENCE):
         if condition():
             return
@@ -68,14 +70,30 @@ def costs(pilot: Pilot[None]) -> list[str]:
     return str(pilot.app.screen.query_one(cost.Cost).render()).splitlines()
 
 
-TIMED = {
-    "calibration": dict(
-        step_seconds=0.25, eval_seconds=1.0, sample_seconds=0.5, whole_eval_seconds=3.0
-    ),
-    "device": "cpu",
-    "device_type": "cpu",
-    "problem": "",
-}
+TIMED = CostReport(
+    parameters={"total": 1},
+    memory=Memory(1, 1, 1, 1, 1),
+    device="cpu",
+    device_type="cpu",
+    device_memory=1,
+    max_steps=1,
+    step_flops=1,
+    step_tokens=1,
+    tokens=1,
+    epochs=1.0,
+    parameters_per_character=1.0,
+    overfits=False,
+    train_tokens=1,
+    train_characters=1,
+    calibration=Calibration(0.25, 1.0, 0.5, 3.0),
+    seconds=1.0,
+    problem="",
+)
+
+
+def as_told(**changes: object) -> str:
+    """What the timing prints."""
+    return to_line(msgspec.structs.replace(TIMED, **changes))
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +103,7 @@ def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def replace_by(program: str) -> None:
         monkeypatch.setattr(cost, "ESTIMATE", (sys.executable, "-c", program))
 
-    replace_by(f"print({json.dumps(TIMED)!r})")
+    replace_by(f"print({as_told()!r})")
     return replace_by
 
 
@@ -191,7 +209,7 @@ async def test_fields_left_alone_follow_the_device(
     home: Path, tmp_path: Path, timing: Callable[[str], None]
 ) -> None:
     given = tmp_path / "given.txt"
-    told = json.dumps(TIMED | {"device": "cuda (a GPU)", "device_type": "cuda"})
+    told = as_told(device="cuda (a GPU)", device_type="cuda")
     timing(f"import sys; print(*sys.argv[1:], file=open({str(given)!r}, 'a')); print({told!r})")
     async with form(home) as pilot:
         batch_size = pilot.app.screen.query_one("#batch_size", Input)
@@ -237,7 +255,7 @@ async def test_too_little_memory_is_said_before_anything_starts(
     home: Path, timing: Callable[[str], None]
 ) -> None:
     problem = "this needs at least 40 [GB] of memory, but cpu has 8 GB: try a smaller model"
-    timing(f"print({json.dumps(TIMED | {'problem': problem, 'calibration': None})!r})")
+    timing(f"print({as_told(problem=problem, calibration=None)!r})")
     async with form(home, size=(160, 45)) as pilot:
         await until(pilot, lambda: problem in costs(pilot)[1])
     timing("import sys; sys.exit('tuigpt: the disk is [full')")

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from conftest import MakeRun
-from textual.command import CommandPalette
 from textual.pilot import Pilot
 from textual.widgets import OptionList, TextArea
 from tui.conftest import OpenApp, screen_text, settle, until
@@ -17,12 +16,13 @@ from tui.test_app import focused_pane
 from tuigpt.runs.folder import Run
 from tuigpt.runs.poet import hide_poet, poet_is_hidden
 from tuigpt.tui.app import TuigptApp
+from tuigpt.tui.screens.palette import Palette
 
 
 def opened(pilot: Pilot[None]) -> str:
     app = pilot.app
     assert isinstance(app, TuigptApp)
-    return app._checkpoint.label if app._checkpoint else ""
+    return app.session.checkpoint.label if app.session.checkpoint else ""
 
 
 def rows(pilot: Pilot[None]) -> list[str]:
@@ -34,11 +34,11 @@ def rows(pilot: Pilot[None]) -> list[str]:
 async def choose(pilot: Pilot[None], command: str) -> None:
     """Carry out what the palette finds."""
     await pilot.press("ctrl+p")
-    await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette))
+    await until(pilot, lambda: isinstance(pilot.app.screen, Palette))
     await pilot.press(*command)
-    await until(pilot, lambda: command in screen_text(pilot).replace(f"🔎 {command}", ""))
+    await until(pilot, lambda: screen_text(pilot).count(command) == 2)  # typed, and found
     await pilot.press("enter")
-    await until(pilot, lambda: not isinstance(pilot.app.screen, CommandPalette))
+    await until(pilot, lambda: not isinstance(pilot.app.screen, Palette))
 
 
 class TestTheFirstStart:
@@ -78,16 +78,19 @@ class TestBesideOwnRuns:
             assert [row.split()[0] for row in rows(pilot)] == ["verse", "▸", "poet", "5,000"]
             assert "1 checkpoint ·" in screen_text(pilot)  # the poet is none of the user's
 
-    async def test_it_gives_way_to_the_first_model_of_ones_own(
+    async def test_a_model_of_ones_own_is_offered_and_does_not_replace_it(
         self, open_app: OpenApp, poet: Run, make_run: MakeRun
     ) -> None:
         async with open_app() as pilot:
             make_run("verse", {})
             await until(pilot, lambda: "verse finished" in rows(pilot))
-            assert opened(pilot) == "poet@5000"
+            assert opened(pilot) == "poet@5000" and "f6" not in screen_text(pilot)
             make_run("prose", {50: 2.0})
+            await until(pilot, lambda: "prose@50 is new: f6 opens it" in screen_text(pilot))
+            assert opened(pilot) == "poet@5000"
+            await pilot.press("f6")
             await until(pilot, lambda: opened(pilot) == "prose@50")
-            await until(pilot, lambda: "prose@50 is open now" in screen_text(pilot))
+            await until(pilot, lambda: "f6 opens" not in screen_text(pilot))
 
     async def test_not_when_it_was_chosen(
         self, open_app: OpenApp, poet: Run, make_run: MakeRun

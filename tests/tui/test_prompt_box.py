@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Input
 
+from tuigpt.tui.guarded import GuardedApp
 from tuigpt.tui.widgets.prompt_box import PromptBox
 
 
-class Host(App[None]):
+class Host(GuardedApp):
     BINDINGS = [Binding("q,s,r,question_mark,slash,1", "boom", "boom")]
 
     def __init__(self) -> None:

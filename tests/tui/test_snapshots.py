@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from conftest import MakeRun
 from textual.pilot import Pilot
-from tui.conftest import FakeGenerator, settle, still
+from textual.widgets import TextArea
+from tui.conftest import settle, still, with_fake_writer
 
-from tuigpt.tui import app as app_module
 from tuigpt.tui.app import TuigptApp
 
 
@@ -43,16 +43,17 @@ STATUS = {
 
 
 @pytest.fixture
-def app(make_run: MakeRun, home: Path, monkeypatch: pytest.MonkeyPatch) -> TuigptApp:
-    monkeypatch.setattr(app_module, "GeneratorClient", FakeGenerator)
+def app(make_run: MakeRun, home: Path) -> TuigptApp:
     losses = {n: overfitting(n) + n / 800 for n in (100, 200, 300, 400)}
     make_run("verse-tiny-1", losses, RECORDS, **STATUS)
-    return TuigptApp(home)
+    return TuigptApp(home, panes=with_fake_writer(), strict=True)
 
 
 def keys(*pressed: str) -> Any:
     async def before(pilot: Pilot[None]) -> None:
         await settle(pilot)
+        for box in pilot.app.query(TextArea):
+            box.cursor_blink = False
         await pilot.press(*pressed)
         await still(pilot)
 

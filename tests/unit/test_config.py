@@ -112,6 +112,7 @@ class TestHeads:
         assert raised.value.field == "n_head" and raised.value.value == n_head
         offered = {part.name: part.value for part in raised.value.need if isinstance(part, Setting)}
         heads, width = offered["n_head"], offered["n_embd"]
+        assert isinstance(heads, int) and isinstance(width, int)
         assert GPTConfig(n_embd=n_embd, n_head=heads).n_head == heads
         assert GPTConfig(n_embd=width, n_head=n_head).n_embd == width
 

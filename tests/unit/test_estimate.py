@@ -75,7 +75,7 @@ def test_the_optimizers_hold_what_is_told(recipe: str) -> None:
     next(event for event in trainer.run() if isinstance(event, Stepped))
     held = sum(
         value.nbytes
-        for name, value in trainer.state().items()
+        for name, value in trainer.tensors().items()
         if name.startswith("optimizer.") and value.dim()  # but for counters of steps
     )
     assert memory(SHAPE, config).optimizer == held
@@ -92,12 +92,25 @@ def test_the_activations_are_what_a_forward_pass_keeps(shape: GPTConfig, dropout
 
 
 @pytest.mark.parametrize(("batch_size", "micro"), [(16, 0), (64, 0), (7, 3), (1, 0)])
-def test_windows_are_computed_together_as_the_trainer_does(batch_size: int, micro: int) -> None:
+def test_windows_are_computed_together_as_the_trainer_does(
+    monkeypatch: pytest.MonkeyPatch, batch_size: int, micro: int
+) -> None:
     config = settings("fast", batch_size=batch_size, micro_batch_size=micro)
     shape = replace(SHAPE, block_size=256)
     corpus = Corpus.from_text(TEXT * 4, TOKENIZER, 0.1, 256, CPU)
-    pieces = Trainer(GPT(shape), TOKENIZER, corpus, config)._pieces()
-    assert micro_batch_windows(shape, config, "cpu") == max(pieces)
+    seen = []
+    forward = GPT.forward
+
+    def spy(self: GPT, idx: torch.Tensor, targets: torch.Tensor | None = None) -> Any:
+        if self.training:
+            seen.append(len(idx))
+        return forward(self, idx, targets)
+
+    monkeypatch.setattr(GPT, "forward", spy)
+    trainer = Trainer(GPT(shape), TOKENIZER, corpus, config)
+    next(event for event in trainer.run() if isinstance(event, Stepped))
+    assert sum(seen) == batch_size
+    assert micro_batch_windows(shape, config, "cpu") == max(seen)
     assert micro_batch_windows(shape, replace(config, micro_batch_size=0), "cuda") == batch_size
 
 
@@ -151,10 +164,10 @@ def test_the_peak_is_as_near_as_is_told(shape: GPTConfig, recipe: str) -> None:
     assert 0.9 < int(done.stdout) / needed_bytes(shape, config) < 2.2
 
 
-def test_smaller_pieces_and_other_devices_need_less() -> None:
+def test_smaller_micro_batches_and_other_devices_need_less() -> None:
     config = settings("fast", batch_size=16)
-    piece = replace(config, micro_batch_size=1)
-    assert needed_bytes(MEDIUM, piece) < needed_bytes(MEDIUM, config)
+    smaller = replace(config, micro_batch_size=1)
+    assert needed_bytes(MEDIUM, smaller) < needed_bytes(MEDIUM, config)
     dropout = replace(MEDIUM, dropout=0.1)
     assert needed_bytes(dropout, config, "cuda") < needed_bytes(dropout, config, "cpu")
 

@@ -10,22 +10,28 @@ import stat
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import msgspec
 import pytest
 from conftest import checkpoint_header, write_header_only
 
-from tuigpt import files
 from tuigpt.files import (
+    HEADER_LIMIT,
+    UnreadableFile,
     folder_in_the_making,
     from_json,
+    open_to_append,
+    read_bytes,
     read_json,
+    read_record,
     read_safetensors_metadata,
     remove_unfinished,
     to_json,
     write_atomic,
     write_json,
+    write_output,
 )
 
 
@@ -41,7 +47,7 @@ class TestWritingAFile:
             assert path.read_bytes() == content
         assert names(tmp_path) == ["a"]
 
-    @pytest.mark.parametrize("step", ["fsync", "chmod", "replace"])
+    @pytest.mark.parametrize("step", ["fsync", "fdopen", "replace"])
     def test_a_failure_keeps_the_old_file_and_leaves_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
@@ -51,7 +57,7 @@ class TestWritingAFile:
         def fail(*arguments: object) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(files.os, step, fail)
+        monkeypatch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space left"):
             write_atomic(path, b"new")
         monkeypatch.undo()
@@ -63,7 +69,7 @@ class TestWritingAFile:
         def interrupt(*arguments: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(files.os, "fsync", interrupt)
+        monkeypatch.setattr(os, "fsync", interrupt)
         with pytest.raises(KeyboardInterrupt):
             write_atomic(tmp_path / "a", b"new")
         assert names(tmp_path) == []
@@ -87,8 +93,8 @@ class TestWritingAFile:
 
             return step
 
-        for name in ("fsync", "chmod", "replace", "fdopen"):
-            monkeypatch.setattr(files.os, name, look(name))
+        for name in ("fsync", "replace", "fdopen"):
+            monkeypatch.setattr(os, name, look(name))
         write_atomic(path, b"new" * 2000)
         assert met == {b"old" * 1000, b"new" * 2000}
 
@@ -96,14 +102,23 @@ class TestWritingAFile:
         with pytest.raises(OSError):
             write_atomic(tmp_path / "gone" / "a", b"x")
 
-    def test_a_symlink_stays_one_and_its_file_is_replaced(self, tmp_path: Path) -> None:
-        (tmp_path / "far").mkdir()
-        real, link = tmp_path / "far" / "real", tmp_path / "link"
-        write_atomic(real, b"old")
-        link.symlink_to(real)
+    def test_what_a_link_points_to_is_never_written(self, tmp_path: Path) -> None:
+        precious, link = tmp_path / "precious", tmp_path / "link"
+        precious.write_bytes(b"precious")
+        link.symlink_to(precious)
         write_atomic(link, b"new")
-        assert link.is_symlink() and real.read_bytes() == b"new"
-        assert names(tmp_path / "far") == ["real"] and names(tmp_path) == ["far", "link"]
+        assert precious.read_bytes() == b"precious"
+        assert link.read_bytes() == b"new" and not link.is_symlink()
+
+    def test_nor_is_it_appended_to(self, tmp_path: Path) -> None:
+        precious, link = tmp_path / "precious", tmp_path / "link"
+        precious.write_bytes(b"precious")
+        link.symlink_to(precious)
+        with pytest.raises(OSError):
+            open_to_append(link)
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(OSError, match="no regular file"):
+            open_to_append(tmp_path / "pipe")
 
     @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
     def test_modes_follow_the_umask(self, tmp_path: Path, umask: int, mode: int) -> None:
@@ -226,7 +241,7 @@ class TestJson:
 
 
 class TestSafetensors:
-    def write(self, path: Path, header: dict[str, object], data: bytes = b"") -> Path:
+    def write(self, path: Path, header: Mapping[str, object], data: bytes = b"") -> Path:
         raw = json.dumps(header).encode()
         path.write_bytes(struct.pack("<Q", len(raw)) + raw + data)
         return path
@@ -267,7 +282,7 @@ class TestSafetensors:
     def test_other_files_are_told_apart(self, tmp_path: Path, content: bytes, words: str) -> None:
         path = tmp_path / "a"
         path.write_bytes(content)
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(UnreadableFile, match=words):
             read_safetensors_metadata(path)
 
     def test_every_cut_is_noticed(self, tmp_path: Path) -> None:
@@ -277,11 +292,109 @@ class TestSafetensors:
         assert read_safetensors_metadata(path) == {}
         for end in range(len(whole)):
             path.write_bytes(whole[:end])
-            with pytest.raises(ValueError):
+            with pytest.raises(UnreadableFile):
                 read_safetensors_metadata(path)
 
-    def test_a_missing_file_is_an_os_error(self, tmp_path: Path) -> None:
-        with pytest.raises(FileNotFoundError):
+    def test_what_is_no_file(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableFile, match="No such file") as error:
             read_safetensors_metadata(tmp_path / "a")
-        with pytest.raises(IsADirectoryError):
+        assert error.value.missing
+        with pytest.raises(UnreadableFile, match="it is a folder"):
             read_safetensors_metadata(tmp_path)
+
+    def test_a_header_larger_than_any_is_not_read(self, tmp_path: Path) -> None:
+        path = tmp_path / "a"
+        with open(path, "wb") as stream:
+            stream.write(struct.pack("<Q", HEADER_LIMIT + 1))
+            stream.truncate(1 << 30)
+        with pytest.raises(UnreadableFile, match="larger than the 8,388,608 bytes"):
+            read_safetensors_metadata(path)
+
+
+class Facts(msgspec.Struct):
+    name: str = ""
+    loss: float | None = None
+
+
+class TestReading:
+    def test_by_type_with_defaults_for_what_is_missing(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.json"
+        path.write_text('{"loss": 1, "mood": [{}], "loss": 2}')
+        assert read_record(path, Facts) == Facts("", 2.0)
+
+    @pytest.mark.parametrize(
+        ("content", "reason"),
+        [
+            (b"", "it is not JSON, or cut short"),
+            (b'{"name": "a"', "it is not JSON, or cut short"),
+            (b'{"name": "\xff"}', "it is not JSON, or cut short"),
+            (b'{"name": NaN}', "it is not JSON, or cut short"),
+            (b"[]", "it should be object, not array"),
+            (b'{"name": 1}', "name should be str, not int"),
+            (b'{"name": 1, "x": "\\ud800"}', "name should be str, not int"),
+            (b'{"loss": 1e999}', "loss is out of range"),
+            (b'{"x": ' + b"[" * 100_000, "it is nested too deeply"),
+            (b'{"name": "\\ud800", "x": ' + b"[" * 100_000, "it is nested too deeply"),
+            (b'{"nonfinite": 3}', "nonfinite should be array, not int"),
+        ],
+    )
+    def test_anything_else_is_refused_in_a_line(
+        self, tmp_path: Path, content: bytes, reason: str
+    ) -> None:
+        path = tmp_path / "a.json"
+        path.write_bytes(content)
+        with pytest.raises(UnreadableFile) as error:
+            read_record(path, Facts)
+        assert error.value.reason == reason and not error.value.missing
+        assert str(error.value) == f"cannot read '{path}': {reason}"
+
+    def test_only_empty_fields_become_nan(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.json"
+        path.write_text(
+            '{"name": "a", "loss": null, "nonfinite": ["loss", "name", "x", "__init__"]}'
+        )
+        back = read_record(path, Facts)
+        assert back.name == "a" and math.isnan(back.loss or 0.0)
+
+    def test_bytes_of_a_path_that_are_no_utf8_come_back(self, tmp_path: Path) -> None:
+        write_json(tmp_path / "a.json", Facts("odd\udcff", math.nan))
+        back = read_record(tmp_path / "a.json", Facts)
+        assert back.name == "odd\udcff" and math.isnan(back.loss or 0.0)
+
+    def test_a_file_as_large_as_allowed_but_no_larger(self, tmp_path: Path) -> None:
+        path = tmp_path / "a"
+        path.write_bytes(b"12345")
+        assert read_bytes(path, 5) == b"12345"
+        with pytest.raises(UnreadableFile, match="larger than the 4 bytes"):
+            read_bytes(path, 4)
+
+    def test_a_pipe_keeps_nobody_waiting(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(UnreadableFile, match="no regular file"):
+            read_bytes(tmp_path / "pipe", 10)
+
+    def test_a_name_that_no_file_has(self, tmp_path: Path) -> None:
+        with pytest.raises(UnreadableFile, match="null byte"):
+            read_bytes(tmp_path / "a\0b", 10)
+
+
+class TestWritingWhereTheUserSaid:
+    def test_through_a_link(self, tmp_path: Path) -> None:
+        real, link = tmp_path / "real", tmp_path / "link"
+        real.write_bytes(b"old")
+        link.symlink_to(real)
+        write_output(link, b"new")
+        assert link.is_symlink() and real.read_bytes() == b"new"
+
+    def test_a_device_stays_one(self, tmp_path: Path) -> None:
+        before = os.stat(os.devnull)
+        write_output(Path(os.devnull), b"new")
+        assert os.stat(os.devnull).st_rdev == before.st_rdev
+
+    def test_into_a_pipe(self, tmp_path: Path) -> None:
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        write_output(path, b"new")
+        assert os.read(reader, 10) == b"new" and stat.S_ISFIFO(path.stat().st_mode)
+        os.close(reader)

@@ -5,17 +5,20 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+from tuigpt.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
 
 HEAVY = ["torch", "numpy", "safetensors", "tokenizers"]
 
 
-def loaded_by(statement: str) -> str:
-    program = f"{statement}\nimport sys\nprint(*set({HEAVY}) & sys.modules.keys())"
+def loaded_by(statement: str, watched: Sequence[str] = HEAVY) -> str:
+    program = f"{statement}\nimport sys\nprint(*set({watched}) & sys.modules.keys())"
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT
     )
@@ -36,6 +39,7 @@ def loaded_by(statement: str) -> str:
         "tuigpt.runs.lock",
         "tuigpt.runs.control",
         "tuigpt.charts.scale",
+        "tuigpt.reports",
         "tuigpt.generation.client",
     ],
 )
@@ -43,17 +47,44 @@ def test_nothing_heavy_is_loaded_by(module: str) -> None:
     assert loaded_by(f"import {module}") == ""
 
 
-@pytest.mark.parametrize("arguments", ["'--version'", "'--help'", "'list'", "'train', '--help'"])
-def test_nothing_heavy_is_loaded_for(arguments: str, tmp_path: Path) -> None:
-    statement = (
+def running(arguments: Sequence[str], home: Path) -> str:
+    return (
         "import os\n"
-        f"os.environ['TUIGPT_HOME'] = {str(tmp_path / 'home')!r}\n"
+        f"os.environ['TUIGPT_HOME'] = {str(home)!r}\n"
         "import contextlib, io\n"
         "from tuigpt.cli.main import main\n"
-        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
-        f"    main([{arguments}])\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()),"
+        " contextlib.suppress(SystemExit):\n"
+        f"    main({list(arguments)})\n"
     )
-    assert loaded_by(statement) == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--version"],
+        ["--help"],
+        ["list"],
+        *([command, "--help"] for command in COMMANDS),
+        ["ask", "x", "pause"],
+        ["stop", "x"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_heavy_is_loaded_for(arguments: list[str], tmp_path: Path) -> None:
+    assert loaded_by(running(arguments, tmp_path / "home")) == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["inspect"], ["inspect", "--json", "--tokenizer=bpe:300"], ["cache"], ["recite", "poet"]],
+    ids=" ".join,
+)
+def test_no_torch_is_loaded_for(arguments: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("to be or not to be\n" * 300, "utf-8")
+    texts = [str(path)] if arguments[0] in ("inspect", "recite") else []
+    assert loaded_by(running([*arguments, *texts], tmp_path / "home"), ["torch"]) == ""
 
 
 def test_the_app_is_not_loaded_by_the_commands_that_train() -> None:

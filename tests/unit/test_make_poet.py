@@ -17,12 +17,13 @@ import torch
 from tuigpt import paths
 from tuigpt.cli.main import main
 from tuigpt.config import SampleConfig
-from tuigpt.files import read_header, read_json
+from tuigpt.files import from_json, read_json, read_safetensors_metadata
 from tuigpt.generation.decode import plain, read_prompt
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.runs import folder as folder_module
 from tuigpt.runs import poet as poet_module
 from tuigpt.runs.follow import Follower
+from tuigpt.runs.header import read_header
 from tuigpt.runs.names import find_checkpoint
 from tuigpt.runs.poet import open_poet
 from tuigpt.text import named
@@ -52,6 +53,11 @@ def types_of_weights(path: Path) -> set[str]:
         (length,) = struct.unpack("<Q", stream.read(8))
         header = json.loads(stream.read(length))
     return {tensor["dtype"] for name, tensor in header.items() if name != "__metadata__"}
+
+
+def header_of(path: Path) -> dict[str, Any]:
+    """A checkpoint's header as it stands in the file."""
+    return from_json(read_safetensors_metadata(path)["tuigpt"])
 
 
 class TestTheScript:
@@ -98,7 +104,7 @@ class TestTheScript:
         losses = re.search(r"float32 ([\d.]+), bfloat16 ([\d.]+) \(([+-][\d.]+)\)", said)
         assert losses
         before, after, lost = map(float, losses.groups())
-        was, now = read_header(source), read_header(made)
+        was, now = header_of(source), header_of(made)
         assert before == pytest.approx(was["whole_val_loss_per_character"], abs=1e-4)
         assert 0 < abs(after - before) < 0.05 and lost == pytest.approx(after - before, abs=2e-5)
 
@@ -168,25 +174,26 @@ class TestTheShippedOne:
         poet = open_poet()
         assert poet.best and poet.best.size <= 16_000_000
         header = read_header(poet.best.path)
-        assert header["run"] == poet.record["name"] == "poet"
-        assert header["model"] == poet.record["model"]
+        assert poet.record is not None and poet.problem == ""
+        assert header.run == poet.record.name == "poet"
+        assert header.model == poet.record.model
         assert types_of_weights(poet.best.path) == {"BF16"}
 
     def test_it_tells_of_no_machine(self) -> None:
         poet = open_poet()
         assert poet.best
-        assert_tells_of_no_machine(read_header(poet.best.path))
-        assert_tells_of_no_machine(poet.record)
+        assert_tells_of_no_machine(header_of(poet.best.path))
+        assert_tells_of_no_machine(read_json(paths.asset("poet-run.json")))
         for line in poet.metrics.read_text("utf-8").splitlines():
             assert_tells_of_no_machine(json.loads(line))
 
     def test_its_text_is_the_built_in_one(self, tmp_path: Path) -> None:
         poet = open_poet()
         assert poet.best
-        facts = read_header(poet.best.path)["corpus"]
-        assert facts["sources"] == ["shakespeare"] and facts["path"] == "shakespeare"
-        assert scan(named.reopen(facts, cache=tmp_path)).sha256 == facts["sha256"]
-        assert poet.record["corpus"]["sha256"] == facts["sha256"]
+        facts = read_header(poet.best.path).corpus
+        assert facts.sources == ["shakespeare"] and facts.path == "shakespeare"
+        assert scan(named.reopen(facts, cache=tmp_path)).sha256 == facts.sha256
+        assert poet.record and poet.record.corpus.sha256 == facts.sha256
 
     def test_its_curve_is_there(self, home: Path) -> None:
         snapshot = Follower(home).look("poet")

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tuigpt import paths
+from tuigpt.errors import UserError
 from tuigpt.paths import asset, home_dir, runs_dir, user_path
 
 
@@ -44,3 +46,27 @@ def test_nothing_is_made_by_asking(tmp_path: Path) -> None:
 
 def test_the_built_in_text_is_there() -> None:
     assert asset("shakespeare.txt").stat().st_size > 1_000_000
+
+
+def test_an_account_without_a_home_folder_is_told_what_to_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def nowhere(name: str) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("TUIGPT_HOME", raising=False)
+    monkeypatch.setattr(paths, "user_data_path", nowhere)
+    with pytest.raises(UserError, match="name a folder for runs with home or with TUIGPT_HOME"):
+        home_dir()
+    assert home_dir("/x") == Path("/x")
+
+
+def test_a_current_folder_that_is_gone_is_told(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UserError, match="the current folder is gone"):
+        home_dir("here")
+    monkeypatch.chdir(tmp_path)

@@ -6,6 +6,7 @@ from argparse import Namespace
 
 from tuigpt.errors import UserError
 from tuigpt.paths import home_dir
+from tuigpt.runs.folder import run_folders
 
 
 def run(options: Namespace) -> int:
@@ -14,13 +15,17 @@ def run(options: Namespace) -> int:
     Raises:
         UserError: there is no terminal, or the home cannot be used.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM") == "dumb":
+    # Textual draws on standard error.
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    if not all(stream.isatty() for stream in streams) or os.environ.get("TERM") == "dumb":
         raise UserError(
             "the app needs a terminal; without one use `tuigpt train`, `tuigpt generate`"
             " and `tuigpt list` (see tuigpt --help)"
         )
     from tuigpt.tui.app import TuigptApp
 
-    app = TuigptApp(home_dir(options.home))
+    home = home_dir(options.home)
+    list(run_folders(home))  # one that cannot be read is refused here, where a person reads why
+    app = TuigptApp(home)
     app.run()
     return app.return_code or 0

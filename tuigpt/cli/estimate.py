@@ -2,76 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import Namespace
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
 from tuigpt.cli.parser import Command, Parser
-from tuigpt.cli.progress import ProgressLine, end_cleanly_on_signals
+from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
-from tuigpt.errors import UserError
-from tuigpt.estimate import (
-    Calibration,
-    Memory,
-    Reading,
-    memory,
-    reading,
-    step_flops,
-)
-from tuigpt.model.device import describe, faster_precision, memory_bytes
-from tuigpt.paths import cache_dir, home_dir
-from tuigpt.text.named import BUILT_IN
-from tuigpt.text.split import train_characters
-from tuigpt.text.tokenizer import Tokenizer
-from tuigpt.training.batches import Corpus
-from tuigpt.training.calibrate import calibrate
-from tuigpt.training.prepare import make_corpus, make_tokenizer, read, settings_and_device
+from tuigpt.estimate import Calibration
+from tuigpt.paths import home_dir
+from tuigpt.reports import CostReport, to_line
+from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
 
 _LABEL_WIDTH = 10
-
-_SMALLER = "try --micro-batch-size 1, a smaller --block-size, or a smaller model"
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """A training that has not begun, and what it would cost."""
-
-    config: GPTConfig
-    train_config: TrainConfig
-    tokenizer: Tokenizer
-    corpus: Corpus
-    device: torch.device
-    characters: int
-
-    @property
-    def memory(self) -> Memory:
-        return memory(self.config, self.train_config, self.device.type)
-
-    @property
-    def reading(self) -> Reading:
-        return reading(self.config, self.train_config, self.corpus.n_train, self.characters)
-
-    @property
-    def step_flops(self) -> int:
-        return step_flops(self.config, self.train_config)
-
-    @property
-    def problem(self) -> str:
-        """Why there is no use in trying, or ""."""
-        need, have = self.memory.peak, memory_bytes(self.device)
-        if need <= have:
-            return ""
-        return (
-            f"this needs at least {file_size(need)} of memory, but {self.device} has"
-            f" {file_size(have)}: {_SMALLER}"
-        )
 
 
 def run(
@@ -85,32 +31,36 @@ def run(
     """Tell what `tuigpt train` with the same arguments would cost; time a few of its steps.
 
     Args:
-        as_json: print one JSON object instead of lines. Where there is too little memory it has a
+        as_json: print a `CostReport` instead of lines. Where there is too little memory it has a
             `problem`, and no times.
 
     Raises:
         UserError: no run with these settings can start.
     """
     end_cleanly_on_signals()
+    from tuigpt.training.plan import Plan
+
+    model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as progress:
-        plan = _plan(home, sources, preset or DEFAULT_PRESET, model_fields, train_fields, progress)
-    problem, timing = plan.problem, None
+        plan = Plan.make(sources, model, train_fields, home, progress)
+    problem = plan.memory_problem()
     if not as_json:
-        _print(_costs(plan))
+        _print(_costs(plan.report()))
+    timing = None
     if not problem:
-        timing = _timing(plan)
-        if minutes := plan.train_config.minutes:
-            steps = timing.steps_within(60 * minutes, plan.train_config)
-            plan = replace(plan, train_config=replace(plan.train_config, max_steps=steps))
+        with ProgressLine(sys.stderr) as progress:
+            timing = plan.time(progress)
+        plan = plan.within_its_minutes(timing)
+    report = plan.report(timing, problem)
     if as_json:
-        print(json.dumps(_facts(plan, problem, timing)))
+        print(to_line(report))
     else:
         if timing is not None:
-            _print([("time", _time_in_words(plan, timing))])
+            _print([("time", _time_in_words(report, timing))])
         if timing is not None or not plan.train_config.minutes:
-            _print(_length(plan))
+            _print(_length(report))
     if problem:
-        raise UserError(problem)
+        raise problem
     return 0
 
 
@@ -119,52 +69,16 @@ def _print(lines: list[tuple[str, str]]) -> None:
         print(f"{label:>{_LABEL_WIDTH}}  {words}", flush=True)
 
 
-def _plan(
-    home: Path,
-    sources: list[str],
-    preset: str,
-    model_fields: dict[str, Any],
-    train_fields: dict[str, Any],
-    progress: ProgressLine,
-) -> _Plan:
-    train_config, device = settings_and_device(train_fields)
-    shape = GPTConfig(**{**PRESETS[preset], **model_fields})
-    block_size, cache = shape.block_size, cache_dir(home)
-    text = read(sources or [BUILT_IN], train_config, cache, progress)
-    tokenizer = make_tokenizer(text, train_config, block_size, progress)
-    corpus = make_corpus(text, tokenizer, train_config, block_size, device, cache, progress)
-    config = replace(shape, vocab_size=tokenizer.vocab_size)
-    if train_config.precision == "auto":
-        train_config = replace(train_config, precision=faster_precision(config, device))
-    characters = train_characters(text.scan.characters, train_config.val_fraction)
-    return _Plan(config, train_config, tokenizer, corpus, device, characters)
-
-
-def _timing(plan: _Plan) -> Calibration:
-    try:
-        with ProgressLine(sys.stderr) as progress:
-            return calibrate(
-                plan.config, plan.train_config, plan.tokenizer, plan.corpus, plan.device, progress
-            )
-    except (RuntimeError, MemoryError) as error:
-        reason = str(error)
-        if isinstance(error, MemoryError) or "memory" in reason:
-            raise UserError(
-                f"out of memory: this needs at least {file_size(plan.memory.peak)} on"
-                f" {plan.device}: {_SMALLER}"
-            ) from None
-        raise
-
-
-def _costs(plan: _Plan) -> list[tuple[str, str]]:
+def _costs(report: CostReport) -> list[tuple[str, str]]:
     """What is known before a step is timed, as (label, words)."""
-    parts, need = plan.config.parameters, plan.memory
+    counts, need = report.parameters, report.memory
+    total = counts["total"]
     names = {
-        "tokens, in and out": parts.tokens,
-        "positions": parts.positions,
-        "attention": parts.attention,
-        "MLPs": parts.mlp,
-        "norms": parts.norms,
+        "tokens": "tokens, in and out",
+        "positions": "positions",
+        "attention": "attention",
+        "mlp": "MLPs",
+        "norms": "norms",
     }
     kept = {
         "weights": need.weights,
@@ -172,66 +86,44 @@ def _costs(plan: _Plan) -> list[tuple[str, str]]:
         "optimizer": need.optimizer,
         "activations": need.activations,
     }
-    width = len(f"{parts.total:,}")
-    tokens = plan.reading.step_tokens
+    width = len(f"{total:,}")
     return [
-        ("parameters", f"{parts.total:,}"),
-        *(("", f"{n:>{width},} {n / parts.total:4.0%}  {name}") for name, n in names.items()),
+        ("parameters", f"{total:,}"),
+        *(
+            ("", f"{counts[part]:>{width},} {counts[part] / total:4.0%}  {name}")
+            for part, name in names.items()
+        ),
         (
             "memory",
-            f"at least {file_size(need.peak)} of {file_size(memory_bytes(plan.device))}"
-            f" on {describe(plan.device)}",
+            f"at least {file_size(need.peak)} of {file_size(report.device_memory)}"
+            f" on {report.device}",
         ),
         ("", " · ".join(f"{name} {file_size(size)}" for name, size in kept.items())),
-        ("a step", f"{tokens:,} tokens, {short_count(plan.step_flops)} FLOP"),
+        ("a step", f"{report.step_tokens:,} tokens, {short_count(report.step_flops)} FLOP"),
     ]
 
 
-def _length(plan: _Plan) -> list[tuple[str, str]]:
+def _length(report: CostReport) -> list[tuple[str, str]]:
     """How much is read, and whether that is too much, as (label, words)."""
-    reading = plan.reading
-    steps, characters = plan.train_config.max_steps, plan.characters
+    ratio = report.parameters_per_character
     return [
         (
             "reads",
-            f"{steps:,} steps, {short_count(reading.tokens)} tokens:"
-            f" {characters:,} characters {times(reading.epochs)}",
+            f"{report.max_steps:,} steps, {short_count(report.tokens)} tokens:"
+            f" {report.train_characters:,} characters {times(report.epochs)}",
         ),
-        ("size", density(reading.parameters_per_character)),
-        *[
-            ("warning", overfitting(reading.parameters_per_character, reading.epochs))
-            for _ in range(reading.overfits)
-        ],
+        ("size", density(ratio)),
+        *[("warning", overfitting(ratio, report.epochs)) for _ in range(report.overfits)],
     ]
 
 
-def _time_in_words(plan: _Plan, timing: Calibration) -> str:
-    config = plan.train_config
-    speed = plan.step_flops / timing.step_seconds
+def _time_in_words(report: CostReport, timing: Calibration) -> str:
+    assert report.seconds is not None
+    speed = report.step_flops / timing.step_seconds
     return (
-        f"{duration(timing.seconds(config))} in all on {describe(plan.device)}:"
+        f"{duration(report.seconds)} in all on {report.device}:"
         f" {step_time(timing.step_seconds)} a step, {short_count(speed)} FLOP/s"
     )
-
-
-def _facts(plan: _Plan, problem: str, timing: Calibration | None) -> dict[str, Any]:
-    parts = plan.config.parameters
-    return {
-        "parameters": asdict(parts) | {"total": parts.total},
-        "memory": asdict(plan.memory),
-        "device": describe(plan.device),
-        "device_type": plan.device.type,
-        "device_memory": memory_bytes(plan.device),
-        "max_steps": plan.train_config.max_steps,
-        "step_flops": plan.step_flops,
-        **asdict(plan.reading),
-        "overfits": plan.reading.overfits,
-        "train_tokens": plan.corpus.n_train,
-        "train_characters": plan.characters,
-        "calibration": asdict(timing) if timing else None,
-        "seconds": timing.seconds(plan.train_config) if timing else None,
-        "problem": problem,
-    }
 
 
 def _add_flags(parser: Parser) -> None:

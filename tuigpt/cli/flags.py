@@ -17,7 +17,7 @@ from tuigpt.config import (
     parse_field,
     train_defaults,
 )
-from tuigpt.errors import ConfigError
+from tuigpt.errors import ConfigError, Setting
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 _SECTIONS = {
@@ -29,6 +29,11 @@ _SECTIONS = {
     "how the text is read": ("tokenizer", "encoding"),
 }  # fmt: skip
 """Titles in the help for settings of a training; what is in none stands under "training"."""
+
+
+_NOT_CHOSEN = {"vocab_size", "gelu"}
+"""What no flag of a new model sets: the text decides the one, and only imported models differ in
+the other."""
 
 
 def add_home(parser: Parser) -> None:
@@ -55,7 +60,7 @@ def add_settings(parser: Parser) -> None:
         "--preset", group=model, choices=sorted(PRESETS),
         help=f"size of the model (default {DEFAULT_PRESET})",
     )  # fmt: skip
-    _add_fields(parser, model, GPTConfig, leave_out={"vocab_size"}, default="the preset's")
+    _add_fields(parser, model, GPTConfig, leave_out=_NOT_CHOSEN, default="the preset's")
     named = {name for names in _SECTIONS.values() for name in names}
     training = parser.add_argument_group("training")
     _add_fields(parser, training, TrainConfig, leave_out=named)
@@ -159,3 +164,9 @@ def _shown(config: type, entry: Field[object]) -> str:
 
 def _value_shown(value: object) -> str:
     return repr(value) if isinstance(value, str) else f"{value:g}"
+
+
+def as_flag(setting: Setting) -> str:
+    """A setting as a shell spells it: --block-size 64."""
+    flag = f"--{setting.name.replace('_', '-')}"
+    return flag if setting.value is None else f"{flag} {setting.value}"

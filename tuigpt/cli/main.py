@@ -15,12 +15,12 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 
-from tuigpt import __version__
 from tuigpt.child import SPIN_BRIEFLY
-from tuigpt.cli.flags import add_home
+from tuigpt.cli.flags import add_home, as_flag
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
-from tuigpt.cli.streams import OutputError, give_up_output, open_standard_streams
-from tuigpt.errors import Setting, UserError
+from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
+from tuigpt.errors import UserError
+from tuigpt.version import __version__
 from tuigpt.wording import one_line
 
 UNWRITTEN = 1
@@ -34,6 +34,9 @@ COMMANDS = {
     "next": ("judge", "show what could come next, as learned and as drawn"),
     "score": ("judge", "tell how surprising a text is to a model"),
     "recite": ("judge", "find what a text copies from a model's training text"),
+    "eval": ("eval", "compare how well checkpoints predict a text"),
+    "import": ("import_", "take in models of the workshop, nanoGPT or Hugging Face"),
+    "export": ("export", "write a checkpoint for one of those programs"),
     "list": ("runs", "list runs and their checkpoints"),
     "ask": ("runs", "pause, resume, stop or change a running training"),
     "stop": ("runs", "have a running training save and stop"),
@@ -59,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here, where a reader that has gone is no error
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
+    except InputError as error:
+        print(f"tuigpt: cannot read standard input: {error.strerror}", file=sys.stderr)
+        return BAD_INPUT
     except OutputError as error:
         give_up_output()
         if error.errno == errno.EPIPE:  # `| head` has seen enough
@@ -93,7 +99,8 @@ def _run(arguments: Sequence[str]) -> int:
             program.unknown("command", name, COMMANDS)
         module, about = COMMANDS[name]
         command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
-        parser = Parser(name, command.usage, about, command.examples)
+        description = f"{about[0].upper()}{about[1:]}."
+        parser = Parser(name, command.usage, description, command.examples)
         command.add_flags(parser)
         add_home(parser)
         home = options.home
@@ -104,7 +111,7 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         return run(options)
     except UserError as error:
-        print(f"tuigpt: {one_line(error.spelled(_as_flag))}", file=sys.stderr)
+        print(f"tuigpt: {one_line(error.spelled(as_flag))}", file=sys.stderr)
         return BAD_INPUT
 
 
@@ -137,8 +144,3 @@ def _program() -> Parser:
     parser.flag("--version", action="version", version=f"tuigpt {__version__}")
     add_home(parser)
     return parser
-
-
-def _as_flag(setting: Setting) -> str:
-    flag = f"--{setting.name.replace('_', '-')}"
-    return flag if setting.value is None else f"{flag} {setting.value}"

@@ -1,12 +1,13 @@
 """`tuigpt list`, `tuigpt ask` and `tuigpt stop`: the runs, and what is asked of their trainers."""
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tuigpt.cli.parser import Command, Parser, filled
-from tuigpt.errors import ConfigError, UserError
+from tuigpt.errors import UserError
 from tuigpt.paths import home_dir
-from tuigpt.runs.control import ACTIONS, CHANGES, request
+from tuigpt.runs.control import ACTIONS, Action, request
 from tuigpt.runs.folder import POET, Run, is_run, open_run, run_folders
 from tuigpt.runs.names import find_model, find_run
 from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
@@ -35,10 +36,8 @@ def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
     if not folders:
         print("No runs yet: `tuigpt train` starts one.")
     for folder in folders:
-        try:
+        with suppress(UserError):  # deleted meanwhile
             _print(open_run(folder))
-        except UserError as error:
-            print(f"{one_line(folder.name)}  {one_line(str(error))}")
     poet = listed_poet(home)
     if poet is not None:
         _print(poet)
@@ -49,9 +48,11 @@ def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
 
 def _print(run: Run) -> None:
     status = run.status
-    message = f"  {one_line(status.message)}" if status.message else ""
-    state = f"{one_line(status.state)}  step {status.step:,}/{status.max_steps:,}{message}"
-    print(f"{one_line(run.name)}  {'built in' if run.built_in else state}")
+    message = f"  {status.message}" if status.message else ""
+    state = f"{status.state}  step {status.step:,}/{status.max_steps:,}{message}"
+    if run.problem:
+        state = f"damaged: {run.problem}"
+    print(f"{run.name}  {'built in' if run.built_in else state}")
     for checkpoint in run.checkpoints:
         star = "★" if run.best is checkpoint else " "
         if checkpoint.problem:
@@ -67,44 +68,50 @@ def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
     """Ask, and wait until the trainer has done it (Ctrl-C stops only the waiting).
 
     Args:
-        action: of `ACTIONS`, or of `CHANGES` with a value; hyphens stand for underscores.
+        action: of `ACTIONS`; hyphens stand for underscores.
 
     Raises:
         UserError: there is no such run, it is not running, or this cannot be asked for.
     """
-    action = action.replace("-", "_")
-    number = _value(action, value)
+    wanted = ACTIONS.get(action.replace("-", "_"))
+    if wanted is None:
+        known = ", ".join(sorted(map(_as_typed, ACTIONS)))
+        raise UserError(f"cannot ask a trainer to {action!r}: it knows {known}")
+    number = _value(wanted, value)
     found = find_run(name, home)
     if not found.status.alive:
         raise UserError(f"run {name!r} is not running: it is {found.status.state}")
     try:
-        asked = request(found.folder, action, number)
+        asked = request(found.folder, wanted.name, number)
     except OSError as error:
         raise UserError(f"cannot ask the trainer of {name!r}: {error.strerror}") from None
-    if action in ("stop", "discard"):
-        return _until_ended(found.folder, name, action)
+    if wanted.ends:
+        print(f"{name}: {wanted.at_once} …", flush=True)
+        return _until_ended(found.folder, name, wanted.name)
     while (status := read_status(found.folder)).alive and status.answered < asked:
         time.sleep(POLL)
+    if status.answered < asked:
+        print(f"{name}: nobody answers: it is {status.state}, at step {status.step:,}")
+        return 1
     print(f"{name}: {status.message or status.state} at step {status.step:,}")
-    return 0 if status.answered >= asked else 1
+    return 0
 
 
-def _value(action: str, value: str | None) -> float | None:
-    known = ", ".join(sorted(name.replace("_", "-") for name in ACTIONS | CHANGES))
-    if action not in ACTIONS | CHANGES:
-        raise UserError(f"cannot ask a trainer to {action!r}: it knows {known}")
-    if (value is None) != (action in ACTIONS):
-        need = "takes no value" if action in ACTIONS else "needs a value, such as 0.01"
-        raise UserError(f"{action.replace('_', '-')} {need}")
-    try:
-        return None if value is None else float(value)
-    except ValueError:
-        raise ConfigError(action, value, "a number") from None
+def _value(action: Action, value: str | None) -> float | None:
+    if action.setting is None:
+        if value is not None:
+            raise UserError(f"{action.name} takes no value")
+        return None
+    if value is None:
+        raise UserError(f"{_as_typed(action.name)} needs a value, such as 0.01")
+    return action.setting.parse(value)
+
+
+def _as_typed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def _until_ended(folder: Path, name: str, action: str) -> int:
-    if action == "stop":
-        print(f"{name}: finishing the step and saving …", flush=True)
     while (status := read_status(folder)).alive:
         time.sleep(POLL)
     if action == "discard":
@@ -136,8 +143,10 @@ def _add_ask_flags(parser: Parser) -> None:
     _add_run(parser)
     parser.add_argument(
         "action", metavar="ACTION",
-        help="pause, resume, sample, checkpoint, stop, discard (stop, and delete the run), or"
-        " learning-rate or dropout with the new VALUE",
+        help="; ".join(
+            f"{_as_typed(action.name)}{' VALUE' if action.setting else ''}: {action.help}"
+            for action in ACTIONS.values()
+        ),
     )  # fmt: skip
     parser.add_argument("value", nargs="?", metavar="VALUE")
 

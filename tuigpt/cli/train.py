@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from argparse import SUPPRESS, Namespace
 
 from tuigpt.cli.flags import add_settings, add_text, count, given_fields
@@ -41,9 +42,11 @@ def _run(options: Namespace) -> int:
 
         return run_together(nproc, str(train_fields.get("device", "auto")), options.arguments)
 
+    from tuigpt.cli.console import Console
+    from tuigpt.training.command import TrainCommand
     from tuigpt.training.process import run
 
-    return run(
+    command = TrainCommand(
         home=home_dir(options.home),
         sources=options.text,
         name=options.name,
@@ -54,6 +57,7 @@ def _run(options: Namespace) -> int:
         train_fields=train_fields,
         log_file=options.log_file,
     )
+    return run(command, Console(sys.stdout))
 
 
 COMMANDS = {

@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
+from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path
 
 from tuigpt.config import SampleConfig
+from tuigpt.paths import default_home, runs_dir
+from tuigpt.runs.folder import Checkpoint
+from tuigpt.shell import bash_line, tuigpt_line
 
 
 def tuigpt_command(
-    checkpoint: str, prompt: str, config: SampleConfig, extra: tuple[str, ...] = ()
+    checkpoint: Checkpoint,
+    home: Path,
+    prompt: str,
+    config: SampleConfig,
+    extra: Sequence[str] = (),
 ) -> str:
-    """The command line that prints a text again. Every setting is in it, also the defaults.
+    """The command line that prints a text again, to be pasted into bash.
+
+    Every setting is in it, also the defaults; but for top-p and min-p, which few have heard of.
 
     Args:
-        checkpoint: how the user names it.
+        home: where the user's runs are; it is in the command if it is not the default.
         extra: further arguments that the text depends on.
     """
-    words = ["tuigpt", "generate", checkpoint, "--prompt", prompt]
+    run_folder = runs_dir(home) / checkpoint.run
+    in_home = bool(checkpoint.run) and checkpoint.path.is_relative_to(run_folder)
+    by_name = in_home or checkpoint.built_in
+    subject = checkpoint.label if by_name else str(checkpoint.path.absolute())
+    flags = [f"--prompt={prompt}"]
     for entry in fields(SampleConfig):
         value = getattr(config, entry.name)
         if entry.name not in ("top_p", "min_p") or value != entry.default:
-            words += ["--" + entry.name.replace("_", "-"), _number(value)]
-    return shlex.join([*words, *extra])
+            flags += ["--" + entry.name.replace("_", "-"), repr(value)]
+    home = home if in_home else default_home()
+    return tuigpt_line("generate", subject, *flags, *extra, home=home)
 
 
 def workshop_command(
@@ -42,10 +56,10 @@ def workshop_command(
     # and it takes the k largest of vocab_size logits, so "off" is all of them.
     temperature, top_k = config.temperature or 1.0, config.top_k or vocab_size
     top_k = 1 if config.temperature == 0 else min(top_k, vocab_size)
-    words = ["python", "generate.py", checkpoint, "--prompt", prompt]
+    words = ["python", "generate.py", checkpoint, f"--prompt={prompt}"]
     words += ["--max_new_tokens", str(config.max_new_tokens)]
-    words += ["--temperature", _number(temperature), "--top_k", str(top_k)]
-    return shlex.join([*words, "--seed", str(config.seed)])
+    words += ["--temperature", repr(temperature), "--top_k", str(top_k)]
+    return bash_line([*words, "--seed", str(config.seed)])
 
 
 def card(text: str, command: str, workshop: str | None, checkpoint: Path, sha256: str) -> str:
@@ -77,7 +91,3 @@ def file_sha256(path: Path) -> str:
     """
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _number(value: float) -> str:
-    return repr(value)

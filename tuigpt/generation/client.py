@@ -6,44 +6,46 @@ import asyncio
 import itertools
 import os
 import signal
-import sys
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tuigpt.child import child_command, child_environment, last_line
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import (
-    VERSION,
+    LONGEST_COMMAND,
+    LONGEST_REPORT,
     Cancel,
     Command,
+    Copies,
+    CopiesFound,
     Failed,
+    FindCopies,
     Generate,
-    Hello,
     Last,
-    Look,
-    Looked,
-    Recite,
-    Recited,
+    NextToken,
+    NextTokenFound,
     Report,
     Score,
     Scored,
-    Steer,
+    SetConfig,
+    TextScore,
     Verified,
     Verify,
+    Window,
     Work,
     decode_report,
     encode,
 )
+from tuigpt.wording import file_size
 
-_LINE_LIMIT = 64 * 1024 * 1024
-"""Longest report that is read, in bytes: the surprises of a long text come in one."""
+LOG_FILE = "generator.log"
+"""In the home: what the process printed, such as warnings of libraries."""
 
-_WAITING_REPORTS = 100
-"""Reports that may wait to be read before the process is made to wait as well."""
-
+LOG_BYTES = 256 * 1024
+"""Size of the log at which its older half is dropped."""
 
 _ATTEMPTS = 2
 """Processes that may die before a request's first report, until it fails."""
@@ -51,7 +53,7 @@ _ATTEMPTS = 2
 
 @dataclass
 class _Request:
-    """Work that was asked for.
+    """A command that was sent.
 
     Attributes:
         process: that it was last sent to.
@@ -59,12 +61,10 @@ class _Request:
     """
 
     command: Work
+    reports: asyncio.Queue[Report]
     process: asyncio.subprocess.Process | None = None
     attempts: int = 0
     begun: bool = False
-    reports: asyncio.Queue[Report] = field(
-        default_factory=lambda: asyncio.Queue(maxsize=_WAITING_REPORTS)
-    )
 
 
 class GeneratorClient:
@@ -75,15 +75,27 @@ class GeneratorClient:
     by another process.
     """
 
-    def __init__(self, home: Path | None = None) -> None:
-        """Args: home: where caches are kept; None for the default."""
+    def __init__(self, home: Path, waiting_reports: int = 100) -> None:
+        """
+        Args:
+            home: where caches and the log are kept.
+            waiting_reports: how many of a request may wait to be read before the process is made
+                to wait as well.
+        """
         self._home = home
+        self._waiting_reports = waiting_reports
         self._process: asyncio.subprocess.Process | None = None
         self._readers: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count(1)
         self._requests: dict[int, _Request] = {}
         self._starting = asyncio.Lock()
         self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """Number of the process, or None where none runs."""
+        process = self._process
+        return None if process is None or process.returncode is not None else process.pid
 
     async def warm_up(self) -> None:
         """Start the process ahead of the first request, so that torch is imported by then."""
@@ -97,27 +109,25 @@ class GeneratorClient:
         config: SampleConfig,
         *,
         samples: int = 1,
-        window: str = "sliding",
-        given: Sequence[int] = (),
-        alternatives: int = 0,
+        window: Window = "sliding",
+        forced_ids: Sequence[int] = (),
+        top_logprobs: int | None = None,
     ) -> AsyncGenerator[Report, None]:
         """Yield the reports on one text, `Done` or `Failed` last.
 
         Closing the iterator early cancels the text. What the arguments mean, and what is reported,
-        is told with `Generate` and the reports in `protocol.py`. An iterator that is neither read
+        stands with `Generate` and the reports in `protocol.py`. An iterator that is neither read
         nor closed makes the process wait, and with it all other requests.
         """
         command = Generate(
-            id=next(self._numbers),
-            checkpoint=str(checkpoint),
-            prompt=prompt,
-            max_new_tokens=config.max_new_tokens,
-            **_settings(config),
-            seed=config.seed,
+            next(self._numbers),
+            os.fsencode(checkpoint),
+            prompt,
+            config,
             samples=samples,
             window=window,
-            given=list(given),
-            alternatives=alternatives,
+            forced_ids=list(forced_ids),
+            top_logprobs=top_logprobs,
         )
         reports = self._carry_out(command)
         try:
@@ -126,73 +136,65 @@ class GeneratorClient:
         finally:
             await reports.aclose()
 
-    async def steer(self, number: int, config: SampleConfig) -> None:
-        """Let the text with this number (each report's `id`) go on with other settings.
+    async def set_config(self, number: int, config: SampleConfig) -> None:
+        """Let the text with this number (each report's `id`) be drawn with another config.
 
-        They take effect at the next token, which `Steered` then names; the length and the seed
+        It takes effect at the next token, which `ConfigChanged` then names; the length and the seed
         stay as they were.
         """
-        await self._tell(Steer(number, **_settings(config)))
+        await self._send(SetConfig(number, config))
 
     async def cancel(self, number: int) -> None:
-        """Ask for the end of the text with this number; its `Done` tells when it came."""
-        await self._tell(Cancel(number))
+        """Ask for the end of the text with this number; its `Done` comes then."""
+        await self._send(Cancel(number))
 
-    async def look(
+    async def next_token(
         self,
         checkpoint: Path,
         prompt: str,
         config: SampleConfig,
         *,
-        given: Sequence[int] = (),
-        count: int = 100,
-    ) -> Looked:
-        """The next-token distribution after a prompt. Raises UserError when there is none."""
-        command = Look(
-            id=next(self._numbers),
-            checkpoint=str(checkpoint),
-            prompt=prompt,
-            **_settings(config),
-            seed=config.seed,
-            given=list(given),
-            count=count,
+        forced_ids: Sequence[int] = (),
+        top_logprobs: int = 100,
+    ) -> NextTokenFound:
+        """The distribution after a prompt. Raises UserError when there is none."""
+        command = NextToken(
+            next(self._numbers),
+            os.fsencode(checkpoint),
+            prompt,
+            config,
+            forced_ids=list(forced_ids),
+            top_logprobs=top_logprobs,
         )
         report = await self._answer(command)
-        assert isinstance(report, Looked)
+        assert isinstance(report, NextTokenFound)
         return report
 
-    async def score(self, checkpoint: Path, text: str) -> Scored:
-        """How surprising a text is to the model. Raises UserError when that cannot be told."""
-        report = await self._answer(Score(next(self._numbers), str(checkpoint), text))
+    async def score(self, checkpoint: Path, text: str) -> TextScore:
+        """How surprising a text is to the model. Raises UserError when that cannot be measured."""
+        report = await self._answer(Score(next(self._numbers), os.fsencode(checkpoint), text))
         assert isinstance(report, Scored)
-        return report
+        return report.score
 
-    async def recite(self, checkpoint: Path, text: str, at_least: int = 20) -> Recited:
+    async def copies(self, checkpoint: Path, text: str, at_least: int = 20) -> Copies:
         """Which parts of a text stand in the corpus. Raises UserError when that is unknown."""
-        command = Recite(next(self._numbers), str(checkpoint), text, at_least)
+        command = FindCopies(next(self._numbers), os.fsencode(checkpoint), text, at_least)
         report = await self._answer(command)
-        assert isinstance(report, Recited)
-        return report
+        assert isinstance(report, CopiesFound)
+        return report.found
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]
     ) -> Verified:
-        """Compare what was written with the plain loop. Raises UserError when it cannot be."""
-        command = Verify(
-            id=next(self._numbers),
-            checkpoint=str(checkpoint),
-            prompt=prompt,
-            max_new_tokens=config.max_new_tokens,
-            **_settings(config),
-            seed=config.seed,
-            ids=list(ids),
-        )
+        """Compare a text with the plain loop's. Raises UserError when that cannot be done."""
+        number = next(self._numbers)
+        command = Verify(number, os.fsencode(checkpoint), prompt, config, list(ids))
         report = await self._answer(command)
         assert isinstance(report, Verified)
         return report
 
     async def close(self) -> None:
-        """End the process; requests at hand fail."""
+        """End the process; requests that are not answered yet fail."""
         self._closed = True
         process, self._process = self._process, None
         for request in list(self._requests.values()):
@@ -217,7 +219,9 @@ class GeneratorClient:
         raise AssertionError("every request ends with a last report")
 
     async def _carry_out(self, command: Work) -> AsyncGenerator[Report, None]:
-        request = self._requests[command.id] = _Request(command)
+        request = self._requests[command.id] = _Request(
+            command, asyncio.Queue(self._waiting_reports)
+        )
         finished = False
         try:
             await self._start(request)
@@ -234,6 +238,10 @@ class GeneratorClient:
 
     async def _start(self, request: _Request) -> None:
         """Send a request to a living process; its failure is a report."""
+        if len(encode(request.command)) > LONGEST_COMMAND:
+            limit = file_size(LONGEST_COMMAND)
+            self._fail(request, f"a text of more than {limit} is too long for the generator")
+            return
         try:
             request.process = await self._running_process()
         except OSError as error:
@@ -242,7 +250,7 @@ class GeneratorClient:
         request.attempts += 1
         await _write(request.process, request.command)
 
-    async def _tell(self, message: Command) -> None:
+    async def _send(self, message: Command) -> None:
         if self._process is not None and self._process.returncode is None:
             await _write(self._process, message)
 
@@ -251,18 +259,13 @@ class GeneratorClient:
             if self._closed:
                 raise OSError("it was closed")
             if self._process is None or self._process.returncode is not None:
-                home = ["--home", str(self._home)] if self._home else []
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable,
-                    "-m",
-                    "tuigpt.generation.server",
-                    *home,
+                    *child_command("tuigpt.generation.server", "--home", str(self._home)),
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
-                    limit=_LINE_LIMIT,
-                    # Threads that spin while they wait take the cores from a trainer.
-                    env={"GOMP_SPINCOUNT": "1000"} | os.environ,
+                    limit=LONGEST_REPORT,
+                    env=child_environment(),
                     start_new_session=os.name == "posix",
                 )
                 reader = asyncio.create_task(self._read(self._process))
@@ -273,20 +276,17 @@ class GeneratorClient:
     async def _read(self, process: asyncio.subprocess.Process) -> None:
         """Hand on one process's reports until it ends, then see to what it left undone."""
         assert process.stdout is not None
-        last_words = asyncio.create_task(_last_line(process))
+        ending = asyncio.create_task(self._last_line(process))
         try:
             async for line in process.stdout:
                 report = decode_report(line)
-                if isinstance(report, Hello):
-                    if report.version != VERSION:
-                        raise ValueError("another version of the protocol")
-                elif (request := self._requests.get(report.id)) is not None:
+                if (request := self._requests.get(report.id)) is not None:
                     request.begun = True
                     await request.reports.put(report)
         except ValueError:
             process.kill()  # it does not speak the protocol, so nothing of it can be trusted
         status = await process.wait()
-        end = f"the generator process {_end(status)}{await last_words}"
+        end = f"the generator process {_end(status)}{await ending}"
         left = [r for r in self._requests.values() if r.process is process]
         for request in left:
             # What was waiting did no harm and suffers none; what had begun is lost.
@@ -295,11 +295,39 @@ class GeneratorClient:
             else:
                 await self._start(request)
 
+    async def _last_line(self, process: asyncio.subprocess.Process) -> str:
+        """Keep what the process prints in the log; the last line is for an error message."""
+        assert process.stderr is not None
+        tail = b""
+        while chunk := await process.stderr.read(4096):
+            tail = (tail + chunk)[-4096:]
+            with suppress(OSError):
+                _append(self._home / LOG_FILE, chunk)
+        said = last_line(tail.decode(errors="replace"))
+        return f" ({said})" if said else ""
+
     def _fail(self, request: _Request, message: str) -> None:
         self._requests.pop(request.command.id, None)
         if request.reports.full():
             request.reports.get_nowait()
         request.reports.put_nowait(Failed(request.command.id, message))
+
+
+def _append(log: Path, text: bytes) -> None:
+    """Add to a log of bounded size.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(log, flags, 0o666), "r+b") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        if size > LOG_BYTES:
+            stream.seek(size - LOG_BYTES // 2)
+            text = stream.read(LOG_BYTES // 2) + text
+            stream.truncate(0)
+        stream.write(text)
 
 
 async def _write(process: asyncio.subprocess.Process, command: Command) -> None:
@@ -308,21 +336,6 @@ async def _write(process: asyncio.subprocess.Process, command: Command) -> None:
     with suppress(OSError):
         process.stdin.write(encode(command))
         await process.stdin.drain()
-
-
-def _settings(config: SampleConfig) -> dict[str, Any]:
-    names = ("temperature", "top_k", "top_p", "min_p")
-    return {name: getattr(config, name) for name in names}
-
-
-async def _last_line(process: asyncio.subprocess.Process) -> str:
-    """What the process last said on stderr, for an error message."""
-    assert process.stderr is not None
-    tail = b""
-    while chunk := await process.stderr.read(4096):
-        tail = (tail + chunk)[-4096:]
-    lines = tail.decode(errors="replace").strip().splitlines()
-    return f" ({lines[-1].strip()[:200]})" if lines else ""
 
 
 def _end(status: int) -> str:

@@ -1,15 +1,16 @@
 """Streaming generation: the workshop's own text, faster.
 
-`plain` is the workshop's loop and the reference: whatever else writes here must give its ids. A
-`Writer` computes the same logits with a cache and rounds a little differently, so that in very
-rare cases another token could win. It notices when a draw is that close, and lets `plain`'s own
-computation decide it. The draw is always made on the CPU from a CPU generator, and so is such a
-decision: a laptop and a GPU write the same text.
+`plain` is the workshop's loop and the reference: whatever else generates here must give its ids. A
+`TextGenerator` computes the same logits with a cache and rounds a little differently, so that in
+very rare cases another token could win. It notices when a draw is that close, and lets `plain`'s
+own computation decide it. The draw is always made on the CPU from a CPU generator, and so is such a
+decision: a laptop and a GPU write the same text. (top-p and min-p, which the workshop does not
+have, are drawn from the cached logits as they are.)
 
 Past the edge of the context the workshop's window slides. Learned positions then make the cache
 worthless, and each token costs one pass over the window. `window="rolling"` is for endless text:
 when the window is full its newest half is kept and read again, so the cost stays flat. From there
-on it is not the reference text, not drawn as carefully, and computed in the type that is fastest.
+on it is not the reference text, and not drawn as carefully.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import numpy as np
 import torch
@@ -24,15 +26,14 @@ from torch import Tensor
 
 from tuigpt.config import SampleConfig
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.generation.kv_cache import CachedGPT, fastest_type
+from tuigpt.generation.kv_cache import CachedGPT
+from tuigpt.generation.protocol import MAX_SAMPLES, Window
 from tuigpt.generation.samplers import draw_noise, next_token_probs, pick, pick_surely
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
+from tuigpt.wording import with_line_feeds
 
-WINDOWS = ("sliding", "rolling")
-
-MOST_SAMPLES = 100
-"""More at once would take memory without being faster."""
+WINDOWS: tuple[Window, ...] = get_args(Window)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Prompt:
 
 def read_prompt(prompt: str, tokenizer: Tokenizer) -> Prompt:
     """Prepare what a user typed. One that is empty becomes a newline, or the first symbol."""
-    unified = prompt.replace("\r\n", "\n").replace("\r", "\n")
+    unified = with_line_feeds(prompt)
     kept, dropped = tokenizer.split_unknown(unified)
     kept = kept or tokenizer.opening
     return Prompt(kept, dropped, torch.from_numpy(tokenizer.encode(kept)))
@@ -92,26 +93,25 @@ def generate(model: GPT, prompt_ids: Tensor, config: SampleConfig) -> Iterator[i
     Raises:
         UserError: the weights are broken.
     """
-    for tokens in Writer(model, prompt_ids, config):
+    for tokens in TextGenerator(model, prompt_ids, config):
         yield tokens[0]
 
 
-class Writer:
+class TextGenerator:
     """Writes one or more texts after a prompt: an iterator of one token for each.
 
     Sample number i draws from the seed `config.seed + i`, so each can be written again alone.
     Every token has its own draw, number t of its seed for token t, whether it is needed or not:
-    a text continued from any place goes on as it would have.
+    a text continued from any place is the text that it would have been.
 
     Attributes:
         config: how to draw; it may be replaced between two tokens. The seed and the length are
             taken at the beginning.
-        changes: number of tokens that were there when `config` was replaced, and by what.
         written: how many tokens each text has after the prompt.
         logits: what the newest tokens were drawn from, (samples, vocab_size) float32 on the CPU,
             or None before the first.
-        decided_plainly: how many draws were too close and left to the plain computation.
-        rolled_in: the type that is computed in since a rolling window was first full, else None.
+        recomputed: how many draws were too close and left to the plain computation.
+        rolled: whether a rolling window has moved, so that this is not the reference text.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class Writer:
         *,
         samples: int = 1,
         window: str = "sliding",
-        given: Sequence[int] = (),
+        forced_ids: Sequence[int] = (),
     ) -> None:
         """Prepare; the model is first run for the first token.
 
@@ -130,54 +130,54 @@ class Writer:
             model: on any device; in any mode, it is left in it.
             prompt_ids: (T,) int64 with T at least 1, on any device.
             samples: number of texts.
-            given: tokens that already stand after the prompt, as if they had been drawn; they
+            window: one of `WINDOWS`.
+            forced_ids: tokens that each text is made to begin with, as if they had been drawn; they
                 count towards `config.max_new_tokens`.
 
         Raises:
             ConfigError: the window has no such name, or the samples are too many or too few.
+            UserError: a forced token is not in the model's vocabulary, or the memory is too small.
         """
         if window not in WINDOWS:
             raise ConfigError("window", window, f"one of {', '.join(WINDOWS)}")
-        if not 1 <= samples <= MOST_SAMPLES:
-            raise ConfigError("samples", samples, f"from 1 to {MOST_SAMPLES}")
-        self.changes: list[tuple[int, SampleConfig]] = []
-        self.written = len(given)
+        if not 1 <= samples <= MAX_SAMPLES:
+            raise ConfigError("samples", samples, f"from 1 to {MAX_SAMPLES}")
+        for token in forced_ids:
+            if not 0 <= token < model.config.vocab_size:
+                raise UserError(f"token {token!r} is not in the model's vocabulary")
+        self.config = config
+        self.written = len(forced_ids)
         self.logits: Tensor | None = None
-        self.decided_plainly = 0
-        self.rolled_in: torch.dtype | None = None
+        self.recomputed = 0
+        self.rolled = False
         self._fresh: list[int] = []  # the newest tokens, not read yet
-        self._config = config
         self._length = config.max_new_tokens
         self._model = model
-        self._referee: GPT | None = None
+        self._reference: GPT | None = None
         self._rolling = window == "rolling"
         self._block_size = model.config.block_size
         self._device = model.lm_head.weight.device
-        self._cached = CachedGPT(model, samples)
+        try:
+            self._cached = CachedGPT(model, samples)
+        except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
+            raise UserError(
+                f"{samples} texts in a context of {self._block_size:,} tokens do not fit into the"
+                " memory; ask for fewer at a time"
+            ) from None
         self._noise = torch.empty(samples, model.config.vocab_size)
         self._draws = [
             (row, torch.Generator().manual_seed((config.seed + i) % 2**63))
             for i, row in enumerate(self._noise)
         ]
-        for _ in given:
+        for _ in forced_ids:
             self._draw_noise()
-        ids = np.append(prompt_ids.cpu().numpy(), np.array(given, dtype=np.int64))
+        ids = np.append(prompt_ids.cpu().numpy(), np.array(forced_ids, dtype=np.int64))
         self._filled = min(len(ids), self._block_size)
         # What the model sees next, (samples, block_size), of which `_filled` places are in use;
         # one memory with two views, because single elements are quicker to move with NumPy.
         self._window = np.zeros((samples, self._block_size), dtype=np.int64)
         self._window[:, : self._filled] = ids[-self._block_size :]
         self._window_ids = torch.from_numpy(self._window)
-
-    @property
-    def config(self) -> SampleConfig:
-        return self._config
-
-    @config.setter
-    def config(self, config: SampleConfig) -> None:
-        if config != self._config:
-            self._config = config
-            self.changes.append((self.written, config))
 
     def __iter__(self) -> Iterator[list[int]]:
         return self
@@ -193,10 +193,10 @@ class Writer:
         with torch.inference_mode():
             self.logits = logits = self._read().float().cpu()
             self._draw_noise()
-            tokens, sure = pick_surely(logits, self._config, self._noise)
-            if self.rolled_in is None and not all(sure):
+            tokens, sure = pick_surely(logits, self.config, self._noise)
+            if not self.rolled and not all(sure):
                 for row in [i for i, is_sure in enumerate(sure) if not is_sure]:
-                    tokens[row] = self._decide_plainly(row)
+                    tokens[row] = self._recompute(row)
             self._fresh = tokens
         self.written += 1
         return tokens
@@ -219,28 +219,22 @@ class Writer:
         window[:, -1] = self._fresh
         if not self._rolling:
             return cached.last_logits(self._window_ids.to(self._device))
-        if self.rolled_in is None:
-            self.rolled_in = fastest_type(self._model, cached.rows)
-            if self.rolled_in != cached.dtype:
-                self._cached = cached = CachedGPT(self._model, cached.rows, self.rolled_in)
+        self.rolled = True
         self._filled = max(1, self._block_size // 2)
         window[:, : self._filled] = window[:, -self._filled :]
         return cached.start(self._window_ids[:, : self._filled].to(self._device))
 
-    def _decide_plainly(self, row: int) -> int:
+    def _recompute(self, row: int) -> int:
         """Let the plain computation on the CPU decide a draw that rounding could."""
-        self.decided_plainly += 1
-        if self._referee is None:
-            self._referee = self._model
-            if self._device.type != "cpu":
-                self._referee = copy.deepcopy(self._model).cpu()
-        was_training = self._referee.training
-        self._referee.eval()
+        self.recomputed += 1
+        self._reference = model = self._reference or _on_cpu(self._model)
+        was_training = model.training
+        model.eval()
         try:
-            logits = _plain_logits(self._referee, self._window_ids[row, : self._filled])
+            logits = _plain_logits(model, self._window_ids[row, : self._filled])
         finally:
-            self._referee.train(was_training)
-        return int(pick(logits, self._config, self._noise[row]))
+            model.train(was_training)
+        return int(pick(logits, self.config, self._noise[row]))
 
 
 def first_difference(
@@ -248,24 +242,24 @@ def first_difference(
     prompt_ids: Tensor,
     config: SampleConfig,
     ids: Sequence[int],
-    tell: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> int | None:
     """Where a text differs from the reference text of the same settings.
 
     Args:
-        model: float32 on the CPU.
+        model: float32, on any device; the comparison is made on the CPU.
         ids: the tokens after the prompt.
-        tell: called with the number of tokens compared so far.
+        progress: called with the number of tokens compared so far.
 
     Returns:
         the index of the first token that differs or that only one of the texts has, or None.
     """
     count = 0
-    for token in plain(model, prompt_ids, config):
+    for token in plain(_on_cpu(model), prompt_ids, config):
         if count >= len(ids) or ids[count] != token:
             return count
         count += 1
-        tell(count)
+        progress(count)
     return None if count == len(ids) else count
 
 
@@ -278,6 +272,11 @@ def refuse_broken_weights(model: GPT) -> None:
                 f"this checkpoint is broken at {name}: it holds values that are not finite;"
                 " open an earlier checkpoint"
             )
+
+
+def _on_cpu(model: GPT) -> GPT:
+    """The model itself if it is on the CPU, else a copy there."""
+    return model if model.lm_head.weight.device.type == "cpu" else copy.deepcopy(model).cpu()
 
 
 def _plain_logits(model: GPT, ids: Tensor) -> Tensor:

@@ -1,19 +1,17 @@
-"""The GPT arranged for writing: the same numbers as `model.py`, with what was computed kept.
+"""The GPT arranged for generation: the same numbers as `model/gpt.py`, with what was computed kept.
 
 A token's keys and values depend on it, its position and the tokens before it, so inside the
 context they stay valid and one step computes one position. Once the window slides every token
 stands one position earlier, with learned positions every key and value is then another, and the
 window must be read anew: `last_logits` does that with as little work as the last position needs.
 
-Rounding differs from `model.py` in the last bits; `decode.py` deals with it. Where no exact text
-was asked for, `fastest_type` tells in which number type a step takes least time. On CUDA, where
-launching a step's many small kernels takes longer than they do, a step is a captured graph.
+Rounding differs from `gpt.py` in the last bits; `decode.py` deals with it. On CUDA, where launching
+a step's many small kernels takes longer than they do, a step is a captured graph.
 """
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,19 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tuigpt.config import GPTConfig
 from tuigpt.generation.samplers import ROUNDING
 from tuigpt.model.gpt import GPT
-
-CLEARLY_FASTER = 1.5
-"""How many times faster than float32 a type must be to be used: a near tie that fell otherwise
-the next time would write another text. Hardware made for bfloat16 gives twice the speed."""
-
-_PROBED_STEPS = 6
-_PROBE_SECONDS = 0.1
-"""After it no further step is timed."""
-
-_fastest: dict[tuple[GPTConfig, int, torch.device], torch.dtype] = {}
 
 _GELU_LINEAR = 2 * math.sqrt(2 / math.pi)
 _GELU_CUBIC = 0.044715 * _GELU_LINEAR
@@ -53,43 +40,40 @@ class _Block(NamedTuple):
 class CachedGPT:
     """Reads `rows` texts of equal length in step, with preallocated keys and values.
 
-    Its weights are the model's own tensors, or copies if the type is another; it must not outlive
-    a change of them. Nothing here needs a gradient; under `torch.inference_mode` it is a little
-    faster.
+    Its weights are the model's own tensors; it must not outlive a change of them. Nothing here
+    needs a gradient; under `torch.inference_mode` it is a little faster.
 
     Attributes:
         rows: number of texts.
-        dtype: in which everything is computed.
         length: positions in the cache, at most `block_size`.
     """
 
-    def __init__(self, model: GPT, rows: int = 1, dtype: torch.dtype | None = None) -> None:
-        """Args: dtype: to cast the weights to, once; None for the model's own."""
+    def __init__(self, model: GPT, rows: int = 1) -> None:
         config = model.config
-        self.dtype = dtype = dtype or model.lm_head.weight.dtype
         self.rows = rows
         self.length = 0
         self._block_size = config.block_size
         self._n_head = config.n_head
         self._width = config.n_embd
-        self._tokens = model.lm_head.weight.detach().to(dtype)  # they read and write tokens
-        self._positions = model.transformer.wpe.weight.detach().to(dtype)
-        self._ln_f = _parameters(model.transformer.ln_f, dtype)
+        self._gelu = _tanh_gelu if config.gelu == "tanh" else F.gelu
+        self._tokens = model.lm_head.weight.detach()  # they read and write tokens
+        self._positions = model.transformer.wpe.weight.detach()
+        self._ln_f = _parameters(model.transformer.ln_f)
         self._blocks = [
             _Block(
-                _parameters(block.ln_1, dtype),
-                _parameters(block.attn.c_attn, dtype),
-                _parameters(block.attn.c_proj, dtype),
-                _parameters(block.ln_2, dtype),
-                _parameters(block.mlp.c_fc, dtype),
-                _parameters(block.mlp.c_proj, dtype),
+                _parameters(block.ln_1),
+                _parameters(block.attn.c_attn),
+                _parameters(block.attn.c_proj),
+                _parameters(block.ln_2),
+                _parameters(block.mlp.c_fc),
+                _parameters(block.mlp.c_proj),
             )
             for block in model.transformer.h
         ]
         head_size = config.n_embd // config.n_head
         shape = (config.n_layer, 2, rows, config.n_head, config.block_size, head_size)
         # Zeros, so that the memory is there before the first step and not page by page in it.
-        self._cache = torch.zeros(shape, dtype=dtype, device=self._tokens.device)
+        self._cache = self._tokens.new_zeros(shape)
         self._graph: StepGraph | None = None
         self._to_be_captured = captures(self._tokens.device)
 
@@ -166,7 +150,7 @@ class CachedGPT:
             y = attend(F.linear(h, *block.c_attn).view(per_head), cache)
             x = x + F.linear(y.view(rows, width), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x, shape, *self._ln_f), self._tokens)
 
     def last_logits(self, ids: Tensor) -> Tensor:
@@ -203,7 +187,7 @@ class CachedGPT:
             y = F.scaled_dot_product_attention(q, k, v, is_causal=q.size(2) > 1)
             x = x + F.linear(y.transpose(1, 2).reshape(x.shape), *block.attn_proj)
             h = torch.layer_norm(x, shape, *block.ln_2)
-            x = x + F.linear(_gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
+            x = x + F.linear(self._gelu(F.linear(h, *block.c_fc)), *block.mlp_proj)
         return F.linear(torch.layer_norm(x[:, -1], shape, *self._ln_f), self._tokens)
 
 
@@ -255,53 +239,18 @@ def _captured(cached: CachedGPT, tokens: Tensor, expected: Tensor) -> StepGraph 
     try:
         graph = StepGraph(cached, tokens)
         error = (graph(tokens, cached.length) - expected).abs().max()
-        # Eight roundings where the type is coarser than what the sampler reckons with.
-        room = max(ROUNDING, 8 * torch.finfo(expected.dtype).eps)
-        return graph if bool(error <= room * expected.abs().max().clamp(min=1)) else None
+        return graph if bool(error <= ROUNDING * expected.abs().max().clamp(min=1)) else None
     except RuntimeError:
         return None
 
 
-def fastest_type(model: GPT, rows: int) -> torch.dtype:
-    """The type to write in where rounding does not matter: float32, or bfloat16 if clearly faster.
-
-    The first call for a shape of model, a number of texts and a device times a few steps.
-    """
-    device = model.lm_head.weight.device
-    key = (model.config, rows, device)
-    if key not in _fastest:
-        try:
-            half = _step_seconds(model, rows, torch.bfloat16)
-            pays = _step_seconds(model, rows, torch.float32) > half * CLEARLY_FASTER
-        except (RuntimeError, TypeError):  # how devices say that they have no such type
-            pays = False
-        _fastest[key] = torch.bfloat16 if pays else torch.float32
-    return _fastest[key]
-
-
-def _step_seconds(model: GPT, rows: int, dtype: torch.dtype) -> float:
-    """The shortest time of a step into a cache that is half full."""
-    cached = CachedGPT(model, rows, dtype)
-    tokens = torch.zeros(rows, dtype=torch.int64, device=model.lm_head.weight.device)
-    times: list[float] = []
-    with torch.inference_mode():
-        if captures(tokens.device):
-            cached.step(tokens)  # the one that captures is no step like others
-        while len(times) < _PROBED_STEPS and sum(times) < _PROBE_SECONDS:
-            cached.length = model.config.block_size // 2
-            began = time.perf_counter()
-            cached.step(tokens).cpu()  # which waits for the device
-            times.append(time.perf_counter() - began)
-    return min(times)
-
-
-def _parameters(module: torch.nn.Module, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _parameters(module: torch.nn.Module) -> tuple[Tensor, Tensor]:
     weight, bias = module.weight, module.bias
     assert isinstance(weight, Tensor) and isinstance(bias, Tensor)
-    return weight.detach().to(dtype), bias.detach().to(dtype)
+    return weight.detach(), bias.detach()
 
 
-def _gelu(x: Tensor) -> Tensor:
+def _tanh_gelu(x: Tensor) -> Tensor:
     """GELU's tanh approximation, written with a sigmoid, as 1 + tanh(u) = 2 * sigmoid(2u).
 
     On a CPU the sigmoid takes half the tanh's time, where there is enough to do.

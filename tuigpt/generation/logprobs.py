@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.decode import Prompt, Writer
+from tuigpt.generation.protocol import Candidate, Logprobs
 from tuigpt.generation.samplers import (
     COLDEST,
     broken_logits,
@@ -19,52 +18,21 @@ from tuigpt.generation.samplers import (
     scale_by_temperature,
 )
 from tuigpt.model.gpt import GPT
+from tuigpt.text.tokenizer import Tokenizer
 
 _BATCH = 8
 """Windows of a text that are read at once."""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A token that could come next.
-
-    Attributes:
-        token: its id.
-        learned: its probability as the model learned it.
-        tempered: after temperature.
-        drawn_from: after all samplers; 0 when they leave it out.
-    """
-
-    token: int
-    learned: float
-    tempered: float
-    drawn_from: float
-
-
-@dataclass(frozen=True)
-class Insight:
-    """One place in a text.
-
-    Attributes:
-        chosen: the token that stands there.
-        logprob: natural logarithm of its probability as learned; minus this is the surprise.
-        rank: 1 for the likeliest token; of equals, the lower id comes first.
-        likeliest: the likeliest tokens, in order. The samplers keep that order, so these are the
-            top alternatives before them and, while `drawn_from` is above 0, after them.
-    """
-
-    chosen: Candidate
-    logprob: float
-    rank: int
-    likeliest: tuple[Candidate, ...]
-
-
-def insight(logits: Tensor, token: int, config: SampleConfig, count: int) -> Insight:
-    """What the model thought where it wrote `token`.
+def logprobs(
+    logits: Tensor, token: int, config: SampleConfig, top: int, tokenizer: Tokenizer
+) -> Logprobs:
+    """What the model thought where `token` stands.
 
     Args:
         logits: (vocab_size,) float32 on the CPU.
-        count: how many of the likeliest tokens are wanted; more than the vocabulary gives it all.
+        config: how tokens are drawn there.
+        top: how many of the likeliest tokens are wanted; more than the vocabulary gives it all.
     """
     learned = torch.log_softmax(logits, -1)
     order = torch.sort(logits, descending=True, stable=True).indices
@@ -74,33 +42,15 @@ def insight(logits: Tensor, token: int, config: SampleConfig, count: int) -> Ins
         tempered = torch.softmax(scale_by_temperature(logits, config.temperature), -1)
 
     def candidate(i: int) -> Candidate:
-        return Candidate(i, math.exp(learned[i]), float(tempered[i]), float(drawn_from[i]))
+        text = tokenizer.decode([i])
+        return Candidate(i, text, math.exp(learned[i]), float(tempered[i]), float(drawn_from[i]))
 
-    return Insight(
+    return Logprobs(
         chosen=candidate(token),
         logprob=float(learned[token]),
         rank=int((order == token).nonzero()) + 1,
-        likeliest=tuple(candidate(int(i)) for i in order[:count]),
+        top_logprobs=[candidate(int(i)) for i in order[:top]],
     )
-
-
-def next_token(
-    model: GPT, prompt: Prompt, config: SampleConfig, count: int, given: Sequence[int] = ()
-) -> Insight:
-    """The distribution after a prompt, from learned to drawn, and what the seed picks.
-
-    Args:
-        count: how many of the likeliest tokens are wanted.
-        given: ids that stand after the prompt, as if they had been drawn.
-
-    Raises:
-        UserError: the weights are broken.
-    """
-    config = replace(config, max_new_tokens=len(given) + 1)
-    writer = Writer(model, prompt.ids, config, given=given)
-    token = next(writer)[0]
-    assert writer.logits is not None
-    return insight(writer.logits[0], token, config, count)
 
 
 def surprises(model: GPT, ids: Tensor) -> Iterator[Tensor]:
@@ -123,7 +73,7 @@ def surprises(model: GPT, ids: Tensor) -> Iterator[Tensor]:
     stride = max(1, size // 2)
     device = model.lm_head.weight.device
     # Window number i predicts the tokens [i * stride + 1, i * stride + size]; only the first
-    # window counts whole, the others add what the one before did not reach.
+    # window counts in full, the others add what the one before did not reach.
     n_full = max(0, (len(ids) - 1 - size) // stride + 1)
     for first in range(0, n_full, _BATCH):
         starts = torch.arange(first, min(first + _BATCH, n_full)) * stride
@@ -132,7 +82,7 @@ def surprises(model: GPT, ids: Tensor) -> Iterator[Tensor]:
         if first == 0:
             yield nats[0, : size - stride]
         yield nats[:, size - stride :].flatten()
-    done = size + (n_full - 1) * stride if n_full else 0  # surprises given so far
+    done = size + (n_full - 1) * stride if n_full else 0  # surprises yielded so far
     if done < len(ids) - 1:
         start = max(0, len(ids) - 1 - size)
         yield _window_surprises(model, ids[None, start:].to(device))[0, done - start :]
@@ -145,31 +95,3 @@ def _window_surprises(model: GPT, windows: Tensor) -> Tensor:
     if not torch.isfinite(nats).all():
         raise broken_logits()
     return nats
-
-
-@dataclass(frozen=True)
-class Score:
-    """How well a model knows a text.
-
-    Attributes:
-        nats: surprise of all measured tokens together.
-        tokens: measured tokens, one less than the text has.
-        characters: of those tokens.
-    """
-
-    nats: float
-    tokens: int
-    characters: int
-
-    @property
-    def nats_per_character(self) -> float:
-        return self.nats / self.characters if self.characters else math.nan
-
-    @property
-    def bits_per_character(self) -> float:
-        return self.nats_per_character / math.log(2)
-
-    @property
-    def perplexity(self) -> float:
-        """Among how many equally likely tokens the model would be as unsure, on average."""
-        return math.exp(self.nats / self.tokens) if self.tokens else math.nan

@@ -4,7 +4,7 @@ The samplers work in this order, each on what the one before left: temperature, 
 min-p; then one token is drawn. All filters keep a head of the tokens ordered by likelihood.
 
 The draw is `torch.multinomial`'s own: probabilities divided by exponential noise, the largest
-quotient wins. Having the noise in hand tells how close the draw was (`pick_surely`).
+quotient wins. Having the noise shows how close the draw was (`pick_surely`).
 """
 
 import math
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tuigpt.config import SampleConfig
@@ -78,7 +77,8 @@ def min_p_filter(logits: Tensor, min_p: float) -> Tensor:
     """
     if min_p <= 0:
         return logits
-    return logits.masked_fill(logits < _min_p_threshold(logits, min_p), -torch.inf)
+    threshold = logits.amax(-1, keepdim=True) + math.log(min_p)
+    return logits.masked_fill(logits < threshold, -torch.inf)
 
 
 def apply_samplers(logits: Tensor, config: SampleConfig) -> Tensor:
@@ -111,7 +111,7 @@ def draw_noise(out: Tensor, generator: torch.Generator) -> Tensor:
 
 
 def pick(logits: Tensor, config: SampleConfig, noise: Tensor) -> Tensor:
-    """Draw the next token with given noise, as `torch.multinomial` would.
+    """Draw the next token with the noise of a draw, as `torch.multinomial` would.
 
     Args:
         logits: (..., vocab_size) float32 on the CPU.
@@ -131,7 +131,7 @@ def pick(logits: Tensor, config: SampleConfig, noise: Tensor) -> Tensor:
 
 
 def broken_logits() -> UserError:
-    """What to tell when a model's logits are not finite."""
+    """The refusal when a model's logits are not finite."""
     return UserError(
         "this checkpoint is broken: its weights give logits that are not finite;"
         " open an earlier checkpoint"
@@ -151,11 +151,14 @@ class SurePick(NamedTuple):
 
 
 def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick:
-    """Draw like `pick`, and tell where `ROUNDING` could decide.
+    """Draw like `pick`, and say where `ROUNDING` could decide.
 
     In logarithms the winner is the largest of `logit / temperature - log(noise)` among the kept
     tokens. A draw is sure when the winner is kept, and leads everyone who may be kept, whatever
     the rounding.
+
+    With top-p or min-p every draw counts as sure: no other program has them in this order, so
+    there is no text that rounding could depart from.
 
     Args:
         logits: (rows, vocab_size) float32 on the CPU.
@@ -164,6 +167,9 @@ def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick
     Raises:
         UserError: a logit is not finite.
     """
+    heat, k = config.temperature, config.top_k
+    if heat >= COLDEST and (config.top_p < 1 or config.min_p > 0):
+        return SurePick(pick(logits, config, noise).tolist(), [True] * len(logits))
     # NumPy, because on so few numbers an operation costs a tenth of what it does in PyTorch.
     values = logits.numpy()
     rows, vocab_size = np.arange(values.shape[0]), values.shape[1]
@@ -171,15 +177,10 @@ def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick
     if not (np.isfinite(highest) & np.isfinite(lowest)).all():
         raise broken_logits()
     slack = 2 * ROUNDING * np.maximum(1.0, np.maximum(np.abs(highest), np.abs(lowest)))[:, None]
-    heat, k = config.temperature, config.top_k
-    sure = np.ones(len(rows), dtype=bool)
     if heat < COLDEST:
         scores, room, k = values.copy(), slack, 0
     else:
         scores, room = values / np.float32(heat) - np.log(noise.numpy()), slack / heat
-        if config.top_p < 1 or config.min_p > 0:
-            kept, sure = _cut(logits, config, torch.from_numpy(slack))
-            scores[~kept] = -np.inf
     if 0 < k < vocab_size:
         ordered = np.partition(values, (vocab_size - k - 1, vocab_size - k), axis=1)
         after_kth, kth = ordered[:, vocab_size - k - 1], ordered[:, vocab_size - k]
@@ -187,42 +188,7 @@ def pick_surely(logits: Tensor, config: SampleConfig, noise: Tensor) -> SurePick
     winner = scores.argmax(1)
     best = scores[rows, winner]
     scores[rows, winner] = -np.inf
-    sure = sure & (best - scores.max(1) > room[:, 0])
+    sure = best - scores.max(1) > room[:, 0]
     if 0 < k < vocab_size:
         sure &= values[rows, winner] > after_kth + slack[:, 0]
     return SurePick(winner.tolist(), sure.tolist())
-
-
-def _cut(
-    logits: Tensor, config: SampleConfig, slack: Tensor
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which tokens all samplers keep, (rows, vocab_size), and whether that is sure, (rows,)."""
-    heat, slack = config.temperature, slack / config.temperature
-    scaled = scale_by_temperature(logits, heat)
-    after_k = top_k_filter(scaled, config.top_k)
-    after_p = top_p_filter(after_k, config.top_p)
-    kept = torch.isfinite(min_p_filter(after_p, config.min_p))
-    # Sure means: at each cut the last kept and the first left out are clearly apart, and the
-    # threshold lies clearly between them.
-    sure = torch.ones(len(logits), dtype=torch.bool)
-    for before, after in ((scaled, after_k), (after_k, after_p)):
-        inside = torch.isfinite(after)
-        lowest = after.masked_fill(~inside, torch.inf).amin(-1, keepdim=True)
-        highest = before.masked_fill(inside, -torch.inf).amax(-1, keepdim=True)
-        sure &= (lowest > highest + slack)[:, 0]
-    if config.top_p < 1:
-        probs = torch.softmax(after_k, dim=-1)
-        inside = torch.isfinite(after_p)
-        total = (probs * inside).sum(-1)
-        last = probs.masked_fill(~inside, torch.inf).amin(-1)
-        room = 2 * slack[:, 0]
-        sure &= ((total - config.top_p) > room) | (total >= 1)
-        sure &= (config.top_p - (total - last) > room) | (inside.sum(-1) == 1)
-    if config.min_p > 0:
-        distance = (after_p - _min_p_threshold(after_p, config.min_p)).abs()
-        sure &= (distance > slack).all(-1)
-    return kept.numpy(), sure.numpy()
-
-
-def _min_p_threshold(logits: Tensor, min_p: float) -> Tensor:
-    return logits.amax(-1, keepdim=True) + math.log(min_p)

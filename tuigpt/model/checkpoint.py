@@ -8,22 +8,25 @@ and where the weights come from (run, step, losses, corpus, versions). Nothing i
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
+from torch import Tensor
+from torch.nn import Parameter
 
-from tuigpt import __version__
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.files import read_header, to_json, write_atomic
+from tuigpt.files import UnreadableFile, write_atomic
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import CheckpointFacts, Header, format_of, read_header, to_metadata
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
+from tuigpt.version import __version__
 
-FORMAT = 1
 TIED = "lm_head.weight"  # the same matrix as transformer.wte.weight, so it is stored once
 
 TENSORS_OUTSIDE_BLOCKS, TENSORS_IN_A_BLOCK = 4, 12
@@ -38,28 +41,29 @@ def versions() -> dict[str, str]:
     """The versions that decide what a run computes."""
     return {
         "tuigpt": __version__,
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),  # it is a class of its own
         "python": platform.python_version(),
     }
 
 
-def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: CheckpointFacts) -> None:
     """Write a checkpoint all at once.
 
     Args:
-        facts: what else the header tells: `run`, `step`, `val_loss`, `corpus`, …
+        facts: what else the header holds.
 
     Raises:
         OSError: it could not be written; an older file of that name is untouched.
     """
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
-    header = facts | {
-        "format": FORMAT,
-        "model": asdict(model.config),
-        "tokenizer": tokenizer.to_dict(),
-        "versions": versions(),
-    }
-    write_atomic(path, save(tensors, {"tuigpt": to_json(header)}))
+    header = Header(
+        **msgspec.structs.asdict(facts),
+        format=format_of(model.config),
+        model=model.config,
+        tokenizer=tokenizer.to_dict(),
+        versions=versions(),
+    )
+    write_atomic(path, save(tensors, to_metadata(header)))
 
 
 class LoadedCheckpoint(NamedTuple):
@@ -67,12 +71,12 @@ class LoadedCheckpoint(NamedTuple):
 
     Attributes:
         model: float32, in eval mode.
-        header: what else its file tells: run, step, losses, corpus, versions.
+        header: what else its file says: run, step, losses, corpus, versions.
     """
 
     model: GPT
     tokenizer: Tokenizer
-    header: dict[str, Any]
+    header: Header
 
 
 def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
@@ -86,12 +90,10 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
     """
     try:
         header = read_header(path)
-        if header["format"] > FORMAT:
-            raise ValueError("it was written by a newer tuigpt; update this one to open it")
-        config = GPTConfig(**header["model"])
+        config = header.model
         with safe_open(path, framework="pt", device=str(device)) as file:
             model = _model_for(file, config)
-            tokenizer = tokenizer_from_dict(header["tokenizer"])
+            tokenizer = tokenizer_from_dict(header.tokenizer)
             if tokenizer.vocab_size != config.vocab_size:
                 raise ValueError(
                     f"its vocabulary has {tokenizer.vocab_size} tokens, its model"
@@ -101,6 +103,8 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
             weights = {
                 name: file.get_tensor(name).to(torch.float32, copy=True) for name in file.keys()
             }
+    except UnreadableFile as error:
+        raise _unfit(path, error.reason) from None
     except OSError as error:
         raise UserError(f"cannot read {str(path)!r}: {error.strerror or error}") from None
     except (ValueError, ConfigError) as error:
@@ -109,10 +113,29 @@ def load_checkpoint(path: Path, device: torch.device) -> LoadedCheckpoint:
         raise _unfit(path, str(error).partition("\n")[0]) from None
     except (TypeError, KeyError, AttributeError):
         raise _unfit(path, "its header is not of this tuigpt's kind") from None
-    weights[TIED] = weights["transformer.wte.weight"]
-    model.load_state_dict(weights, assign=True)
-    model.transformer.wte.weight = model.lm_head.weight  # assigning gave each its own parameter
-    return LoadedCheckpoint(model.eval(), tokenizer, header)
+    except (RuntimeError, MemoryError):  # how PyTorch says that it cannot allocate
+        raise _unfit(path, f"its weights do not fit into the memory of {device}") from None
+    return LoadedCheckpoint(_filled(model, weights), tokenizer, header)
+
+
+def assemble(config: GPTConfig, weights: Mapping[str, Tensor]) -> GPT:
+    """A model with these weights, in eval mode.
+
+    Args:
+        weights: all of the model's, as a checkpoint stores them; they are not copied.
+    """
+    with torch.device("meta"):
+        model = GPT(config)
+    return _filled(model, weights)
+
+
+def _filled(model: GPT, weights: Mapping[str, Tensor]) -> GPT:
+    # Not by load_state_dict, whose time is quadratic in the number of layers.
+    for name, weight in weights.items():
+        owner, _, own_name = name.rpartition(".")
+        model.get_submodule(owner).register_parameter(own_name, Parameter(weight))
+    model.lm_head.weight = model.transformer.wte.weight
+    return model.eval()
 
 
 def _model_for(file: Any, config: GPTConfig) -> GPT:

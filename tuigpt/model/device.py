@@ -7,7 +7,7 @@ import time
 import torch
 
 from tuigpt.config import GPTConfig
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 
 CLEARLY_FASTER = 1.5
 """How many times faster than float32 the products of matrices must be in bfloat16 to be used. The
@@ -15,7 +15,7 @@ casts around them take a part back, and hardware made for bfloat16 gives twice t
 
 _TRIALS = 5
 
-_WIDEST_TRIED = 4096
+_WIDEST_TRIED = 1024
 """Widths above it are as much faster in bfloat16 as this one, and might not fit the memory."""
 
 
@@ -43,7 +43,9 @@ def resolve_device(name: str, local_rank: int = 0) -> torch.device:
     if local_rank and chosen == "cuda":
         chosen = f"cuda:{local_rank}"
     if chosen not in present:
-        raise UserError(f"--device {chosen}: this machine has {', '.join(present)} (or auto)")
+        raise UserError(
+            Setting("device", chosen), f": this machine has {', '.join(present)} (or auto)"
+        )
     return torch.device(chosen)
 
 
@@ -53,7 +55,7 @@ def memory_bytes(device: torch.device) -> int:
         return int(torch.cuda.get_device_properties(device).total_memory)
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return 2**63 - 1  # not told here; the attempt will show
+    return 2**63 - 1  # unknown here; the attempt will show
 
 
 def describe(device: torch.device) -> str:
@@ -61,11 +63,6 @@ def describe(device: torch.device) -> str:
     if device.type == "cuda":
         return f"{device} ({torch.cuda.get_device_name(device)})"
     return str(device)
-
-
-def type_name(dtype: torch.dtype) -> str:
-    """A number type as users know it, such as `float32`."""
-    return str(dtype).removeprefix("torch.")
 
 
 def faster_precision(config: GPTConfig, device: torch.device) -> str:
@@ -89,16 +86,29 @@ def faster_precision(config: GPTConfig, device: torch.device) -> str:
     return "bfloat16" if pays else "float32"
 
 
+_BFLOAT16_INSTRUCTIONS = ("amx_bf16", "avx512_bf16", "bf16", "sve_bf16")
+"""Names of x86's and ARM's, as `torch.cpu.get_capabilities` has them."""
+
+
 def _has_bfloat16(device: torch.device) -> bool:
     """Whether products of bfloat16 are done by the hardware, not in its place by software."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type == "cpu":
-        try:
-            return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-        except (AttributeError, RuntimeError):  # a build without that library
+        if not hasattr(torch.cpu, "get_capabilities"):  # it came after PyTorch 2.9
             return False
-    return True  # MPS: the trial tells
+        present = torch.cpu.get_capabilities()
+        return any(present.get(name, False) for name in _BFLOAT16_INSTRUCTIONS)
+    return True  # MPS: the trial decides
+
+
+def use_few_threads() -> None:
+    """Prepare this process for reading one position at a time: too little work to share.
+
+    Threads that wait for each other on a machine that a trainer keeps busy cost both processes far
+    more than they give.
+    """
+    torch.set_num_threads(max(1, min(4, (os.cpu_count() or 1) // 2)))
 
 
 def allow_tf32(device: torch.device) -> None:

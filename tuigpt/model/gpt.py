@@ -1,4 +1,4 @@
-"""The GPT of the workshop's part 2, whole, in one file.
+"""The GPT of the workshop's part 2, in one file.
 
 The names of modules and parameters are the workshop's, so that its weights load here and ours
 load there. The one addition is dropout, which is off by default.
@@ -52,7 +52,7 @@ class MLP(nn.Module):
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.c_fc = nn.Linear(config.n_embd, 4 * config.n_embd)
-        self.gelu = nn.GELU(approximate="tanh")  # GPT-2's approximation
+        self.gelu = nn.GELU("tanh" if config.gelu == "tanh" else "none")
         self.c_proj = nn.Linear(4 * config.n_embd, config.n_embd)
         self.dropout = nn.Dropout(config.dropout)
 

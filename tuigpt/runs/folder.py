@@ -1,32 +1,34 @@
-"""The runs and checkpoints under tuigpt's home: list them, name them, find them."""
+"""The runs and checkpoints under tuigpt's home: list them and open them."""
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any
 
-from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
-from tuigpt.files import TEMPORARY_PREFIX, read_header, read_json
+from tuigpt.files import TEMPORARY_PREFIX, UnreadableFile
+from tuigpt.loss import is_measured
 from tuigpt.paths import asset, runs_dir
+from tuigpt.runs.header import read_header
 from tuigpt.runs.metrics import METRICS_FILE
-from tuigpt.runs.status import RunStatus, read_status
+from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
+from tuigpt.runs.status import RunStatus, read_status, status_and_problem
+from tuigpt.wording import one_line
 
-RUN_FILE = "run.json"
 CHECKPOINTS = "checkpoints"
 RESUME_FILE = "resume.safetensors"
 TRAINER_LOG = "trainer.log"
-LOCK_FILE = "trainer.lock"
 
 POET = "poet"
 """Names the model that ships with tuigpt; no new run may be called so, in any letter case."""
+
+_LONGEST_FILE_NAME = 255
+"""Bytes, on every common file system."""
 
 _NAME = re.compile(r"[^\W_][\w .+-]{0,63}", re.UNICODE)
 
@@ -70,30 +72,35 @@ class Run:
     """A run folder.
 
     Attributes:
-        record: the content of `run.json`.
+        record: the content of `run.json`, or None where that is damaged.
         checkpoints: by step, ascending; unreadable ones have a `problem`.
+        problem: what is damaged in the folder, in one line that is safe to show, or "".
         metrics: the log behind its curves.
         built_in: whether it is the poet. Its folder does not exist, so nothing can be asked of
             it, written to it or deleted from it.
     """
 
     folder: Path
-    record: dict[str, Any]
+    record: RunRecord | None
     status: RunStatus
     checkpoints: tuple[Checkpoint, ...]
+    problem: str = ""
     built_in: bool = False
 
     @property
     def name(self) -> str:
-        return self.folder.name
+        """The folder's name, safe to show; it differs from the folder's only for names that no run
+        of tuigpt can have."""
+        return one_line(self.folder.name)
 
     @property
     def metrics(self) -> Path:
         return asset(f"{POET}-metrics.jsonl") if self.built_in else self.folder / METRICS_FILE
 
-    def refreshed(self, checkpoints: tuple[Checkpoint, ...]) -> Run:
-        """The same run with its status read again and these checkpoints."""
-        return replace(self, status=read_status(self.folder), checkpoints=checkpoints)
+    @property
+    def train_characters_per_token(self) -> float | None:
+        """Of the training part, or None where `run.json` does not tell."""
+        return self.record.corpus.characters_per_token if self.record else None
 
     @property
     def last(self) -> Checkpoint | None:
@@ -106,7 +113,7 @@ class Run:
         measured = [
             (c.val_loss, c.step, c)
             for c in self.checkpoints
-            if not c.problem and c.val_loss is not None and math.isfinite(c.val_loss)
+            if not c.problem and is_measured(c.val_loss)
         ]
         return min(measured, key=itemgetter(0, 1))[2] if measured else None
 
@@ -123,73 +130,116 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         OSError: the file is gone.
     """
     stat = path.stat()
-    step = int(digits.group()) if (digits := re.search(r"\d+", path.stem)) else 0
+    digits = re.search(r"[0-9]{1,15}", path.stem)
+    step = int(digits.group()) if digits else 0
     blank = (None, None, 0, 0, "", stat.st_size, stat.st_mtime)
     try:
         header = read_header(path)
-        config = GPTConfig(**header["model"])
-        return Checkpoint(
-            path=path,
-            run=run,
-            step=int(header["step"]),
-            train_loss=_loss(header.get("train_loss"), _characters_per_token(header)),
-            val_loss=_loss(header.get("val_loss_per_character", header.get("val_loss"))),
-            vocab_size=config.vocab_size,
-            n_params=config.n_params,
-            corpus=str(header.get("corpus", {}).get("name", "")),
-            size=stat.st_size,
-            modified=stat.st_mtime,
-        )
-    except OSError as error:
-        return Checkpoint(path, run, step, *blank, problem=error.strerror or str(error))
-    except (ValueError, UserError) as error:
-        return Checkpoint(path, run, step, *blank, problem=str(error))
-    except (KeyError, TypeError, AttributeError):
-        problem = "its header is not of this tuigpt's kind"
-        return Checkpoint(path, run, step, *blank, problem=problem)
+    except UnreadableFile as error:
+        return Checkpoint(path, run, step, *blank, problem=one_line(error.reason))
+    return Checkpoint(
+        path=path,
+        run=run,
+        step=header.step,
+        train_loss=header.train_nats_per_character,
+        val_loss=header.val_nats_per_character,
+        vocab_size=header.model.vocab_size,
+        n_params=header.model.n_params,
+        corpus=one_line(header.corpus.name),
+        size=stat.st_size,
+        modified=stat.st_mtime,
+    )
 
 
-def _loss(value: object, characters_per_token: float = 1.0) -> float | None:
-    return float(value) / characters_per_token if isinstance(value, int | float) else None
+CheckpointMark = tuple[int, int, int]
+"""Of a file: when it changed, its size and its number."""
 
 
-def _characters_per_token(header: dict[str, Any]) -> float:
-    """How many characters a token of the training part has, where the header tells."""
-    corpus = header.get("corpus", {})
-    tokens, characters = corpus.get("train_tokens"), corpus.get("train_characters")
-    return float(characters / tokens) if tokens and characters else 1.0
+class CheckpointList:
+    """The checkpoints of a run, of which only new files are read at each look."""
+
+    def __init__(self, folder: Path) -> None:
+        """
+        Args:
+            folder: the run's.
+        """
+        self._folder = folder
+        self._known: Mapping[str, tuple[CheckpointMark, Checkpoint]] = {}
+
+    def look(self) -> tuple[Checkpoint, ...]:
+        """All checkpoints by step; files deleted meanwhile are left out."""
+        found = {}
+        run = one_line(self._folder.name)
+        for name in _names(self._folder / CHECKPOINTS):
+            if not name.endswith(".safetensors"):
+                continue
+            path = self._folder / CHECKPOINTS / name
+            with suppress(OSError):
+                stat = path.stat()
+                mark = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+                known = self._known.get(name)
+                if known is not None and known[0] == mark:
+                    found[name] = known
+                else:
+                    found[name] = mark, read_checkpoint(path, run)
+        self._known = found
+        return tuple(sorted((c for _, c in found.values()), key=attrgetter("step")))
 
 
 def list_checkpoints(folder: Path) -> tuple[Checkpoint, ...]:
     """A run's checkpoints by step; files deleted meanwhile are left out."""
-    found = []
-    for name in _names(folder / CHECKPOINTS):
-        if name.endswith(".safetensors"):
-            with suppress(OSError):
-                found.append(read_checkpoint(folder / CHECKPOINTS / name, run=folder.name))
-    return tuple(sorted(found, key=lambda c: c.step))
+    return CheckpointList(folder).look()
 
 
 def open_run(folder: Path) -> Run:
-    """Read a run folder.
+    """Read a run folder; one that is damaged says so in its `problem`.
 
     Raises:
-        UserError: it is no run folder, or its run.json cannot be read.
+        UserError: it is no run folder.
     """
+    return read_run(folder, list_checkpoints(folder))
+
+
+def read_run(folder: Path, checkpoints: tuple[Checkpoint, ...]) -> Run:
+    """As `open_run`, with checkpoints that were listed already."""
+    record, problem = None, ""
     try:
-        record = read_json(folder / RUN_FILE)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{str(folder)!r} is not a run folder: {error}") from None
-    return Run(folder, record, read_status(folder), list_checkpoints(folder))
+        record = read_run_record(folder)
+    except UnreadableFile as error:
+        if error.missing:
+            raise UserError(f"{str(folder)!r} is not a run folder") from None
+        problem = f"{RUN_FILE}: {error.reason}"
+    factor = record.corpus.characters_per_token if record else None
+    status, trouble = status_and_problem(folder, factor)
+    return Run(folder, record, status, checkpoints, one_line(problem or trouble))
+
+
+def with_status(run: Run) -> Run:
+    """The same run with its status read again."""
+    if run.record is None:
+        return replace(run, status=read_status(run.folder))
+    status, problem = status_and_problem(run.folder, run.train_characters_per_token)
+    return replace(run, status=status, problem=one_line(problem))
 
 
 def run_folders(home: Path) -> Iterator[Path]:
-    """The folders of all runs under a home, newest first."""
+    """The folders of all runs under a home, newest first.
+
+    Raises:
+        UserError: the home cannot be read.
+    """
+    folder = runs_dir(home)
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise UserError(f"cannot read {str(folder)!r}: {error.strerror or error}") from None
     dated = []
-    for name in _names(runs_dir(home)):
-        folder = runs_dir(home) / name
-        with suppress(OSError):  # no run, or deleted meanwhile
-            dated.append(((folder / RUN_FILE).stat().st_mtime, folder))
+    for name in names:
+        if not name.startswith(TEMPORARY_PREFIX):
+            with suppress(OSError):  # no run, or deleted meanwhile
+                dated.append(((folder / name / RUN_FILE).lstat().st_mtime, folder / name))
     yield from (folder for _, folder in sorted(dated, reverse=True))
 
 
@@ -202,10 +252,14 @@ def _names(folder: Path) -> list[str]:
 
 
 def is_run(name: str, home: Path) -> bool:
-    """Whether there is a run of that name."""
-    return is_run_name(name) and os.path.isfile(runs_dir(home) / name / RUN_FILE)
+    """Whether there is a run of that name, be it damaged."""
+    return is_run_name(name) and os.path.lexists(runs_dir(home) / name / RUN_FILE)
 
 
 def is_run_name(name: str) -> bool:
     """Whether a run may be called this: a plain folder name on every system, without `@`."""
-    return bool(_NAME.fullmatch(name)) and not name.endswith((" ", "."))
+    return (
+        bool(_NAME.fullmatch(name))
+        and not name.endswith((" ", "."))
+        and len(name.encode()) <= _LONGEST_FILE_NAME
+    )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tuigpt.child import child_command, child_environment, last_line
 from tuigpt.runs.folder import TRAINER_LOG
 
 _LOG_NAME = ("starting-", f"-{TRAINER_LOG}")
@@ -38,10 +38,9 @@ class Launch:
         """
         if self.process.poll() is None or not self.log.exists():
             return None
-        lines = self.log.read_text("utf-8", "replace").strip().splitlines()
+        said = last_line(self.log.read_text("utf-8", "replace"))
         self.log.unlink()
-        last = lines[-1] if lines else f"it ended with status {self.process.returncode}"
-        return last.removeprefix("tuigpt: ")
+        return said or f"it ended with status {self.process.returncode}"
 
     def cancel(self) -> None:
         """End a trainer that has no run folder yet, and remove its log."""
@@ -72,13 +71,13 @@ def start(home: Path, arguments: Sequence[str]) -> Launch:
     prefix, suffix = _LOG_NAME
     descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=suffix, dir=home)
     os.close(descriptor)
-    command = [sys.executable, "-m", "tuigpt", "train"]
-    command += ["--home", str(home), "--log-file", name, *arguments]
+    command = child_command("tuigpt", "train", "--home", str(home), "--log-file", name, *arguments)
     try:
         # Appending, because the trainer writes a traceback into its log by itself.
         with open(name, "ab") as log:
             process = subprocess.Popen(
                 command,
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,4 +1,4 @@
-"""One trainer for each run folder: a lock that ends with the process that holds it.
+"""One trainer for each run folder, and the truth about who lives.
 
 It is the operating system's own lock on a file that stays in the folder. So a kill releases it at
 once, and neither a process number that was given out anew nor an old status can be taken for it.
@@ -8,22 +8,50 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import msgspec
 from filelock import lock_descriptor
 
 from tuigpt.errors import UserError
-from tuigpt.files import read_json, to_json
-from tuigpt.runs.folder import LOCK_FILE
+from tuigpt.files import (
+    Count,
+    UnreadableFile,
+    Word,
+    open_regular,
+    open_to_append,
+    read_record,
+    to_json,
+)
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_FILE = "trainer.lock"
+
+_PATIENCE, _POLL = 0.25, 0.005
+"""Seconds that a trainer tries for the lock, which one who asks who lives holds for an instant."""
 
 _held: set[int] = set()
+
+
+class Signature(msgspec.Struct):
+    """What the holder of a lock writes into it."""
+
+    pid: Count = 0
+    host: Word = ""
 
 
 @contextmanager
 def trainer_lock(folder: Path) -> Iterator[bool]:
     """Keep every other trainer out of a run folder until the end of the block, or of this process.
+
+    The lock file is never followed out of the folder: a symbolic link in its place is refused.
 
     Yields:
         whether the folder is locked: False on a file system that has no locks, where a run's
@@ -34,7 +62,7 @@ def trainer_lock(folder: Path) -> Iterator[bool]:
     """
     path = folder / LOCK_FILE
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = open_to_append(path)
     except OSError as error:
         raise UserError(f"cannot write {str(path)!r}: {error.strerror}") from None
     _held.add(descriptor)
@@ -49,11 +77,29 @@ def trainer_lock(folder: Path) -> Iterator[bool]:
             os.close(descriptor)
 
 
-def being_trained(name: str, pid: object, host: object) -> UserError:
+def is_locked(folder: Path) -> bool | None:
+    """Whether a trainer holds a run's lock; None where that cannot be known.
+
+    It cannot before a first trainer has locked, and on a file system without locks.
+    """
+    try:
+        with open_regular(folder / LOCK_FILE) as stream:
+            if fcntl is None:
+                return not lock_descriptor(stream.fileno(), blocking=False)
+            # Shared, so that two who ask at the same time do not take each other for a trainer.
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+    except BlockingIOError:
+        return True
+    except (OSError, ValueError):
+        return None
+
+
+def being_trained(name: str, pid: int, host: str) -> UserError:
     """The refusal of a second trainer; names the process, and its machine if it is another.
 
     Args:
-        pid: of the trainer at work, or None.
+        pid: of the running trainer, or 0 where that is not known.
         host: of that trainer.
     """
     where = "" if host == socket.gethostname() else f" on {host}"
@@ -62,20 +108,25 @@ def being_trained(name: str, pid: object, host: object) -> UserError:
 
 
 def _lock(descriptor: int, folder: Path) -> bool:
+    patient_until = time.monotonic() + _PATIENCE
     try:
-        if lock_descriptor(descriptor, blocking=False):
+        while not lock_descriptor(descriptor, blocking=False):
+            if time.monotonic() >= patient_until:
+                break
+            time.sleep(_POLL)
+        else:
             return True
     except OSError:
         return False
-    holder = {}
-    with suppress(OSError, ValueError):  # just being written
-        holder = read_json(folder / LOCK_FILE)
-    raise being_trained(folder.name, holder.get("pid"), holder.get("host"))
+    holder = Signature()
+    with suppress(UnreadableFile):  # just being written
+        holder = read_record(folder / LOCK_FILE, Signature)
+    raise being_trained(folder.name, holder.pid, holder.host)
 
 
 def _sign(descriptor: int) -> None:
     """Write down who holds the lock, for the one who is refused."""
-    signature = to_json({"pid": os.getpid(), "host": socket.gethostname()}) + "\n"
+    signature = to_json(Signature(os.getpid(), socket.gethostname())) + "\n"
     with suppress(OSError):  # a full disk takes nothing from the lock
         os.ftruncate(descriptor, 0)
         os.write(descriptor, signature.encode())

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.paths import runs_dir, user_path
 from tuigpt.runs.folder import (
     CHECKPOINTS,
@@ -54,18 +55,20 @@ def find_checkpoint(spec: str, home: Path) -> Checkpoint:
 
     Args:
         spec: a path, `RUN` or `RUN@last` (the newest), `RUN@best` (lowest val_loss), `RUN@STEP`;
-            `poet` in place of `RUN` is the built-in model.
+            `poet` in place of `RUN` is the built-in model. A run goes before a file of its name in
+            the current folder (see `passed_over`).
 
     Raises:
         UserError: nothing goes by that name; the text says what there is.
     """
-    path = user_path(spec)
-    if os.path.isfile(path):
-        inside_run = path.parent.name == CHECKPOINTS
-        return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
     name, _, which = spec.partition("@")
-    if not is_run(name, home) and (path.suffix or "/" in spec):
-        raise UserError(f"no checkpoint at {spec!r}")
+    if not _names_a_run(spec, home):
+        path = user_path(spec)
+        if os.path.isfile(path):
+            inside_run = path.parent.name == CHECKPOINTS
+            return read_checkpoint(path, run=path.parent.parent.name if inside_run else "")
+        if path.suffix or "/" in spec or os.sep in spec:
+            raise UserError(f"no checkpoint at {spec!r}")
     run = find_model(name, home)
     steps = ", ".join(str(c.step) for c in run.checkpoints[-8:]) or "none yet"
     match which:
@@ -80,25 +83,52 @@ def find_checkpoint(spec: str, home: Path) -> Checkpoint:
     return chosen
 
 
+def passed_over(spec: str, home: Path) -> Path | None:
+    """The file that `find_checkpoint` does not open, because a run or the poet has its name."""
+    path = user_path(spec)
+    return path if _names_a_run(spec, home) and os.path.isfile(path) else None
+
+
+def _names_a_run(spec: str, home: Path) -> bool:
+    name = spec.partition("@")[0]
+    return is_run(name, home) or name == POET
+
+
 def new_run_folder(home: Path, name: str) -> Path:
     """The folder for a new run of that name.
 
     Raises:
         UserError: the name cannot be a run's, or is taken.
     """
+    asked = Setting("name", repr(name))
     if not is_run_name(name):
         raise UserError(
-            f"--name {name!r} cannot be a run's name: use letters, digits, space and . - + _,"
-            " at most 64, starting with a letter or digit"
-        )
-    if name.casefold() == POET:
-        raise UserError(
-            f"--name {name!r} is taken by the built-in model; try --name {free_name(home, name)!r}"
-        )
+            asked, " cannot be a run's name: use letters, digits, space and . - + _,"
+            " at most 64 (or 255 bytes), starting with a letter or digit",
+        )  # fmt: skip
     folder = runs_dir(home) / name
-    if folder.exists():
-        raise UserError(f"there is a run {name!r} already; try --name {free_name(home, name)!r}")
-    return folder
+    if name.casefold() != POET and not folder.exists():
+        return folder
+    free = Setting("name", repr(free_name(home, name)))
+    if name.casefold() == POET:
+        raise UserError(asked, " is taken by the built-in model; try ", free)
+    raise UserError(f"there is a run {name!r} already; try ", free)
+
+
+def default_name(home: Path, sources: Sequence[str], size: str) -> str:
+    """What a new run is called where nobody says.
+
+    Args:
+        sources: the text, as a user calls it.
+        size: the preset.
+    """
+    return free_name(home, f"{text_name(sources)}-{size}")
+
+
+def text_name(sources: Sequence[str]) -> str:
+    """What a text is called: its name or that of its first file, and how many more there are."""
+    more = f"+{len(sources) - 1}" if len(sources) > 1 else ""
+    return (user_path(sources[0]).stem + more) or "text"
 
 
 def free_name(home: Path, base: str) -> str:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuigpt.errors import UserError
-from tuigpt.files import read_json
+from tuigpt.files import UnreadableFile, read_record
 from tuigpt.paths import asset
 from tuigpt.runs.folder import POET, Run, is_run, read_checkpoint
+from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.settings import change_setting, read_settings
 
@@ -19,24 +20,35 @@ def open_poet() -> Run:
     Raises:
         UserError: this installation lacks it, or its files are broken.
     """
-    path, about = asset(f"{POET}.safetensors"), asset(f"{POET}-run.json")
+    path, about = poet_files()
     try:
         checkpoint = replace(read_checkpoint(path, run=POET), built_in=True)
-        record = read_json(about)
-    except FileNotFoundError as error:
-        raise UserError(
-            f"the built-in {POET} is not in this installation, {error.filename!r} is missing:"
-            " install tuigpt anew, or train a model with `tuigpt train`"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise _broken_poet(about, error) from None
+        record = read_record(about, RunRecord)
+    except OSError as error:
+        raise _missing_poet(str(error.filename)) from None
+    except UnreadableFile as error:
+        if error.missing:
+            raise _missing_poet(str(error.path)) from None
+        raise _broken_poet(about, error.reason) from None
     if checkpoint.problem:
         raise _broken_poet(path, checkpoint.problem)
     status = RunStatus("finished", checkpoint.step, checkpoint.step)
     return Run(path.with_suffix(""), record, status, (checkpoint,), built_in=True)
 
 
-def _broken_poet(path: Path, reason: object) -> UserError:
+def poet_files() -> tuple[Path, Path]:
+    """Its checkpoint and its record, whether they are there or not."""
+    return asset(f"{POET}.safetensors"), asset(f"{POET}-run.json")
+
+
+def _missing_poet(path: str) -> UserError:
+    return UserError(
+        f"the built-in {POET} is not in this installation, {path!r} is missing: install tuigpt"
+        " anew, or train a model with `tuigpt train`"
+    )
+
+
+def _broken_poet(path: Path, reason: str) -> UserError:
     return UserError(
         f"the built-in {POET} cannot be opened, {str(path)!r}: {reason}; install tuigpt anew"
     )
@@ -58,7 +70,7 @@ def listed_poet(home: Path) -> Run | None:
 
 def poet_is_hidden(home: Path) -> bool:
     """Whether the user wants no list to show the built-in model."""
-    return read_settings(home).get("hide_poet") is True
+    return read_settings(home).hide_poet
 
 
 def hide_poet(home: Path, hidden: bool) -> None:

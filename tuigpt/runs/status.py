@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tuigpt.files import read_json, write_json
+from msgspec import Meta
+
+from tuigpt.files import Count, UnreadableFile, Word, read_record, write_json
+from tuigpt.loss import per_character, per_token
+from tuigpt.runs.lock import is_locked
+from tuigpt.wording import one_line
 
 STATUS_FILE = "status.json"
 
 ALIVE = frozenset({"preparing", "training", "evaluating", "sampling", "paused"})
-"""States in which a trainer process is at work."""
+"""States in which a trainer process is running."""
 
 LOST_AFTER = 60.0
-"""Seconds without a heartbeat after which a trainer on another machine counts as lost."""
+"""Seconds without a heartbeat after which a trainer whose lock tells nothing counts as lost."""
+
+_Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
 
 def utc_now() -> str:
@@ -30,6 +37,8 @@ def utc_now() -> str:
 class RunStatus:
     """One reading of `status.json`.
 
+    Losses are in nats per character here; the file has them in nats per token.
+
     Attributes:
         state: preparing, training, evaluating, sampling, paused, finished, stopped, failed; or
             lost, which is what a reader concludes when the trainer died without a word.
@@ -37,41 +46,38 @@ class RunStatus:
         answered: number of the newest request in `control.json` that was carried out.
         progress: share done of the evaluation or sample under way, from 0 to 1.
         learning_rate: the highest of the schedule.
-        train_loss, val_loss, best_val_loss: in nats per token.
         characters_per_token: of the newest evaluation; 1 where tokens are characters.
+        train_characters_per_token: of the training part, or None where the file does not tell.
         step_seconds: recent mean time of an update, without evaluations.
         seconds_left: until `max_steps`, evaluations included.
     """
 
-    state: str = "preparing"
-    step: int = 0
-    max_steps: int = 0
-    pid: int = 0
-    host: str = ""
-    device: str = ""
-    start: str = ""
-    heartbeat: str = ""
-    message: str = ""
-    answered: int = 0
-    progress: float = 0.0
-    learning_rate: float = 0.0
-    dropout: float = 0.0
+    state: Word = "preparing"
+    step: Count = 0
+    max_steps: Count = 0
+    pid: Count = 0
+    host: Word = ""
+    device: Word = ""
+    start: Word = ""
+    heartbeat: Word = ""
+    message: Annotated[str, Meta(max_length=100_000)] = ""
+    answered: Count = 0
+    progress: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    learning_rate: _Amount = 0.0
+    dropout: Annotated[float, Meta(ge=0, le=1)] = 0.0
     train_loss: float | None = None
     val_loss: float | None = None
     best_val_loss: float | None = None
-    best_step: int | None = None
-    characters_per_token: float = 1.0
-    step_seconds: float | None = None
-    tokens_per_second: float | None = None
-    seconds_left: float | None = None
+    best_step: Count | None = None
+    characters_per_token: Annotated[float, Meta(gt=0, le=1e6)] = 1.0
+    train_characters_per_token: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    step_seconds: _Amount | None = None
+    tokens_per_second: _Amount | None = None
+    seconds_left: _Amount | None = None
 
     @property
     def alive(self) -> bool:
         return self.state in ALIVE
-
-    def per_character(self, loss: float | None) -> float | None:
-        """One of the losses in nats per character, which compares with every other run's."""
-        return None if loss is None else loss / self.characters_per_token
 
 
 def status_of_this_process(**facts: Any) -> RunStatus:
@@ -81,50 +87,68 @@ def status_of_this_process(**facts: Any) -> RunStatus:
 
 
 def write_status(folder: Path, status: RunStatus) -> None:
-    """Replace a run's status all at once."""
-    write_json(folder / STATUS_FILE, asdict(status))
+    """Replace a run's status all at once.
+
+    Raises:
+        OSError: it could not be written; the old one is untouched.
+    """
+    write_json(folder / STATUS_FILE, _in_unit(per_token, status))
 
 
-def read_status(folder: Path, process_alive: Callable[[int], bool] | None = None) -> RunStatus:
+def read_status(folder: Path, train_characters_per_token: float | None = None) -> RunStatus:
     """Read a run's status; a trainer that died without saying so is `lost`.
 
-    An unreadable or missing status is `lost` too: the trainer writes one before anything else.
+    A damaged or missing status is `lost` too: the trainer writes one before anything else. Texts in
+    it are safe to show.
+
+    Args:
+        train_characters_per_token: of the training part, for files that do not tell.
     """
+    return status_and_problem(folder, train_characters_per_token)[0]
+
+
+def status_and_problem(
+    folder: Path, train_characters_per_token: float | None = None
+) -> tuple[RunStatus, str]:
+    """As `read_status`, with what is damaged about the file, or ""."""
     try:
-        record = read_json(folder / STATUS_FILE)
-    except (OSError, ValueError):
-        return RunStatus(state="lost", message="its status cannot be read")
-    known = {f.name for f in fields(RunStatus)}
-    status = RunStatus(**{k: v for k, v in record.items() if k in known})
-    if status.alive and not _is_alive(status, process_alive or is_process_alive):
-        record = asdict(status) | {
-            "state": "lost",
-            "message": f"its trainer (process {status.pid} on {status.host}) is gone",
-        }
-        return RunStatus(**record)
-    return status
+        status = read_record(folder / STATUS_FILE, RunStatus)
+    except UnreadableFile as error:
+        problem = f"{STATUS_FILE}: {'it is missing' if error.missing else error.reason}"
+        return RunStatus(state="lost", message="its status cannot be read"), problem
+    if status.train_characters_per_token is None:
+        status = replace(status, train_characters_per_token=train_characters_per_token)
+    status = _in_unit(per_character, status)
+    status = replace(
+        status,
+        state=one_line(status.state),
+        host=one_line(status.host),
+        device=one_line(status.device),
+        message=one_line(status.message),
+    )
+    if status.alive and not _is_alive(folder, status):
+        gone = f"its trainer (process {status.pid} on {status.host}) is gone"
+        status = replace(status, state="lost", message=gone)
+    return status, ""
 
 
-def is_process_alive(pid: int) -> bool:
-    """Whether a process of this machine is there and not merely waiting to be buried."""
-    if pid <= 0:
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[:1] != [b"Z"]
-    except OSError:
-        return True
+def _in_unit(
+    convert: Callable[[float | None, float | None], float | None], status: RunStatus
+) -> RunStatus:
+    val = status.characters_per_token
+    return replace(
+        status,
+        train_loss=convert(status.train_loss, status.train_characters_per_token or val),
+        val_loss=convert(status.val_loss, val),
+        best_val_loss=convert(status.best_val_loss, val),
+    )
 
 
-def _is_alive(status: RunStatus, process_alive: Callable[[int], bool]) -> bool:
-    if os.name == "posix" and status.host == socket.gethostname():
-        return process_alive(status.pid)
+def _is_alive(folder: Path, status: RunStatus) -> bool:
+    """Whether a trainer holds the run's lock; where locks tell nothing, by its heartbeat."""
+    locked = is_locked(folder)
+    if locked or (locked is False and status.host == socket.gethostname()):
+        return locked
     try:
         age = datetime.now(UTC) - datetime.fromisoformat(status.heartbeat)
     except (ValueError, TypeError):

@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
-from tuigpt.text.tokenizer import Ids, TextStream, Tokenizer, segments
+from tuigpt.text.tokenizer import BPERecord, Ids, TextStream, Tokenizer, segments
 
 if TYPE_CHECKING:
     import tokenizers
@@ -41,7 +42,7 @@ LONGEST_TOKEN = 1 + 64 * 4
 """Bytes of the longest token there can be: a blank and 64 characters of four bytes. Merges of a
 hostile file that double their length would fill the memory within forty lines."""
 
-_RULE = 1
+WORDS_RULE = 1
 """Number of the rule `WORDS`, kept with the pairs that were learned under it."""
 
 _KNOWN_WORDS = 200_000
@@ -90,33 +91,36 @@ class BPETokenizer(Tokenizer):
             initial_alphabet=list(_SHOWN),
         )
         engine.train_from_iterator(map(WORDS.findall, segments(texts)), trainer)
-        learned = json.loads(engine.to_str())["model"]["merges"]
-        id_of = {bytes([b]): b for b in range(256)}
-        merges = []
-        for left, right in learned:
-            a, b = _to_bytes(left), _to_bytes(right)
-            merges.append((id_of[a], id_of[b]))
-            id_of.setdefault(a + b, len(id_of))
-        return cls(merges)
+        return cls.from_shown(json.loads(engine.to_str())["model"]["merges"])
 
     @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> BPETokenizer:
-        """Read what `to_dict` gave.
+    def from_shown(cls, merges: Iterable[Sequence[str]]) -> BPETokenizer:
+        """Read merges as the `tokenizers` library writes them: see `shown_merges`.
 
         Raises:
-            ValueError: the record describes no tokenizer of this kind.
+            ValueError: a merge is no pair, or joins tokens that are not there yet.
         """
+        id_of = {bytes([b]): b for b in range(256)}
+        pairs = []
         try:
-            if record["type"] != "bpe":
-                raise ValueError(f"unknown tokenizer type {record['type']!r}")
-            if record["words"] != _RULE:
-                raise ValueError("its tokenizer was made by a newer tuigpt")
-            return cls([(a, b) for a, b in record["merges"]])
-        except (KeyError, TypeError):
-            raise ValueError("its tokenizer's merges cannot be read") from None
+            for left, right in merges:
+                a, b = _to_bytes(left), _to_bytes(right)
+                pairs.append((id_of[a], id_of[b]))
+                id_of.setdefault(a + b, len(id_of))
+        except KeyError:
+            raise ValueError("a merge joins tokens that are not there yet") from None
+        return cls(pairs)
+
+    def shown_tokens(self) -> list[str]:
+        """All tokens as the `tokenizers` library writes them: one character for each byte."""
+        return [_to_shown(token) for token in self._bytes]
+
+    def shown_merges(self) -> list[tuple[str, str]]:
+        """The merges as the `tokenizers` library writes them."""
+        return [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
 
     def to_dict(self) -> dict[str, Any]:
-        return {"type": "bpe", "merges": [list(pair) for pair in self.merges], "words": _RULE}
+        return dict(msgspec.to_builtins(BPERecord(list(self.merges), WORDS_RULE)))
 
     @property
     def vocab_size(self) -> int:
@@ -167,9 +171,8 @@ class BPETokenizer(Tokenizer):
     def _encoder(self) -> tokenizers.Tokenizer:
         from tokenizers import models
 
-        vocab = {_to_shown(token): i for i, token in enumerate(self._bytes)}
-        merges = [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
-        return _engine(models.BPE(vocab=vocab, merges=merges))
+        vocab = {token: i for i, token in enumerate(self.shown_tokens())}
+        return _engine(models.BPE(vocab=vocab, merges=self.shown_merges()))
 
 
 class _ByteStream(TextStream):

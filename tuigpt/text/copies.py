@@ -8,7 +8,7 @@ All stretches of the training text are hashed, by numpy, and looked up among the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuigpt.errors import UserError
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.named import reopen
 from tuigpt.text.tokenizer import Ids, code_points
 
@@ -76,20 +77,19 @@ def find_copies(text: str, at_least: int, training_text: Iterable[str]) -> list[
 
 
 def find_copies_of_training(
-    header: Mapping[str, Any], text: str, at_least: int, cache: Path
+    facts: CorpusFacts, text: str, at_least: int, cache: Path
 ) -> list[Span]:
     """`find_copies` in the text that a checkpoint was trained on.
 
     Args:
-        header: the checkpoint's.
+        facts: of that text (see `find_corpus`).
         cache: folder with the texts that were fetched.
 
     Raises:
-        UserError: the checkpoint does not tell its text, or the text is gone or has changed.
+        UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
-    facts = header.get("corpus") or {}
-    if not facts.get("sha256"):
-        raise UserError("this checkpoint does not tell which text it was trained on")
+    if not facts.sha256:
+        raise UserError("this checkpoint does not say which text it was trained on")
     digest = hashlib.sha256()
 
     def hashed(chunks: Iterable[str]) -> Iterator[str]:
@@ -104,7 +104,7 @@ def find_copies_of_training(
         raise UserError(
             "the text this model was trained on cannot be used: ", *error.parts
         ) from None
-    if digest.hexdigest() != facts["sha256"]:
+    if digest.hexdigest() != facts.sha256:
         raise UserError(
             f"the text this model was trained on, {source.sources[0]!r}, has changed since then"
         )
@@ -209,12 +209,11 @@ class _Occurrences:
     def matches(self) -> Iterator[Span]:
         """The matches that cannot be made longer, from left to right; they may overlap."""
         last = len(self._numbers)
+        occur = np.flatnonzero(np.diff(self._bounds)[self._numbers])  # ascending
         start = 0
-        while start < last:
+        while (next_one := int(np.searchsorted(occur, start))) < len(occur):
+            start = int(occur[next_one])
             steps, hit = self._longest(start, 1)
-            if not steps:
-                start += 1
-                continue
             place, line = int(self._places[hit]), int(self._lines[hit])
             yield Span(start, steps + self._length - 1, place, line)
             # The next match ends further right: it holds the first stretch that this one lacks.
@@ -243,4 +242,25 @@ class _Occurrences:
             if not len(going):
                 break
             alive, steps = going, steps + 1
+            if len(alive) == 1:
+                return steps + self._further(int(alive[0]), start, steps, step), int(alive[0])
         return steps, int(alive[0])
+
+    def _further(self, hit: int, start: int, steps: int, step: int) -> int:
+        """How many stretches more occur in a row with one hit, looked at in growing windows."""
+        found, window = 0, 32
+        while True:
+            ahead = (steps + found + np.arange(window)) * step
+            there, at = hit + ahead, start + ahead
+            inside = (
+                (there >= 0) & (there < len(self._places)) & (at >= 0) & (at < len(self._numbers))
+            )
+            there, at, ahead = there[inside], at[inside], ahead[inside]
+            same = (self._places[there] == self._places[hit] + ahead) & (
+                self._there[there] == self._numbers[at]
+            )
+            run = int(np.argmin(same)) if not same.all() else len(same)
+            found += run
+            if run < window:
+                return found
+            window *= 2

@@ -1,16 +1,23 @@
-"""What can be made again, kept under a size limit, the longest unused going first."""
+"""What can be made again, kept under a size limit, the longest unused going first.
+
+Only what tuigpt itself has put here is counted or deleted: it is known by its name and by what it
+is made of. Whatever else lies in the folder stays, and no symbolic link is followed.
+"""
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
+import stat
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from os import stat_result, utime
 from pathlib import Path
 
 from tuigpt.errors import UserError
 from tuigpt.files import TEMPORARY_PREFIX
+from tuigpt.text.named import REMOTES
 from tuigpt.wording import file_size
 
 LIMIT = 10 * 10**9
@@ -19,13 +26,24 @@ LIMIT = 10 * 10**9
 ABANDONED_AFTER = 3600.0
 """Seconds without a write after which a half-made entry belongs to nobody any more."""
 
+TOKENS, ABOUT = "tokens.bin", "about.json"
+"""The files of an entry that is a folder, an encoded text."""
+
+_FOLDERS = re.compile(r"tokens-[0-9a-f]{32}")
+_FILES = re.compile(
+    "|".join([r"suffixes-[0-9a-f]{64}\.npy", *(re.escape(f"{name}.txt") for name in REMOTES)])
+)
+"""Fetched texts, and the indices that the first version kept."""
+
+_HALF_MADE = re.compile(re.escape(TEMPORARY_PREFIX) + ".*")
+
 
 @dataclass(frozen=True)
 class Entry:
     """One file or folder of the cache.
 
     Attributes:
-        size: in bytes, everything in it.
+        size: in bytes, everything in it that is ours.
         used: when it was last used or written, in seconds since the epoch.
     """
 
@@ -43,7 +61,7 @@ class Cache:
 
     def entries(self) -> list[Entry]:
         """What there is, the newest used first."""
-        found = [_entry(path) for path in self._children() if not _half_made(path)]
+        found = self._find(_FOLDERS, _FILES)
         return sorted(found, key=lambda entry: entry.used, reverse=True)
 
     def clear(self) -> int:
@@ -53,7 +71,7 @@ class Cache:
         """
         entries = self.entries()
         for entry in entries:
-            _delete(entry.path)
+            self.remove(entry.path)
         self._sweep()
         return sum(entry.size for entry in entries)
 
@@ -69,7 +87,7 @@ class Cache:
         total = sum(entry.size for entry in entries)
         while entries and total + size > self.limit:
             oldest = entries.pop()
-            _delete(oldest.path)
+            self.remove(oldest.path)
             total -= oldest.size
         free = shutil.disk_usage(self.folder).free
         if size > free:
@@ -79,59 +97,49 @@ class Cache:
             )
 
     def remove(self, path: Path) -> None:
-        """Delete an entry, if it is there."""
-        _delete(path)
+        """Delete an entry, whole or damaged, if it is there; what others put into it stays."""
+        with suppress(OSError):
+            if stat.S_ISDIR(path.lstat().st_mode):
+                # Without the first of them nobody takes the folder for an entry any more.
+                for part in (path / ABOUT, path / TOKENS):
+                    with suppress(FileNotFoundError):
+                        part.rmdir() if stat.S_ISDIR(part.lstat().st_mode) else part.unlink()
+                path.rmdir()
+            else:
+                path.unlink()
 
     def touch(self, path: Path) -> None:
         """Note that an entry was used."""
         with suppress(OSError):
-            os.utime(path)
-
-    def _children(self) -> list[Path]:
-        try:
-            return list(self.folder.iterdir())
-        except OSError:
-            return []
+            utime(path)
 
     def _sweep(self) -> None:
         """Delete what a killed process left half-made."""
-        for path in self._children():
-            if _half_made(path) and time.time() - _last_write(path) > ABANDONED_AFTER:
-                _delete(path)
+        for entry in self._find(_HALF_MADE, _HALF_MADE):
+            if time.time() - entry.used > ABANDONED_AFTER:
+                self.remove(entry.path)
 
-
-def _half_made(path: Path) -> bool:
-    return path.name.startswith(TEMPORARY_PREFIX)
-
-
-def _last_write(path: Path) -> float:
-    times = [0.0]
-    for file in (path, *path.rglob("*")):
-        with suppress(OSError):
-            times.append(file.stat().st_mtime)
-    return max(times)
-
-
-def _entry(path: Path) -> Entry:
-    size, used = 0, 0.0
-    for file in (path, *path.rglob("*")):
-        with suppress(OSError):
-            facts = file.stat()
-            used = max(used, facts.st_mtime)
-            size += 0 if file.is_dir() else facts.st_size
-    return Entry(path, size, used)
-
-
-def _delete(path: Path) -> None:
-    if not path.is_dir():
-        path.unlink(missing_ok=True)
-        return
-    doomed = path
-    if not _half_made(path):
-        # Out of sight first: nobody may find a folder that has lost half its files.
-        doomed = path.with_name(f"{TEMPORARY_PREFIX}{path.name}-{os.getpid()}")
+    def _find(self, folders: re.Pattern[str], files: re.Pattern[str]) -> list[Entry]:
         try:
-            path.rename(doomed)
+            paths = list(self.folder.iterdir())
         except OSError:
-            return
-    shutil.rmtree(doomed, ignore_errors=True)
+            return []
+        found = []
+        for path in paths:
+            facts = _facts(path)
+            if facts is None:
+                continue
+            if stat.S_ISREG(facts.st_mode) and files.fullmatch(path.name):
+                found.append(Entry(path, facts.st_size, facts.st_mtime))
+            elif stat.S_ISDIR(facts.st_mode) and folders.fullmatch(path.name):
+                inside = [_facts(path / name) for name in (ABOUT, TOKENS)]
+                there = [f for f in inside if f is not None and stat.S_ISREG(f.st_mode)]
+                used = max(f.st_mtime for f in (facts, *there))
+                found.append(Entry(path, sum(f.st_size for f in there), used))
+        return found
+
+
+def _facts(path: Path) -> stat_result | None:
+    with suppress(OSError):
+        return path.lstat()
+    return None

@@ -9,12 +9,13 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tuigpt.errors import UserError
-from tuigpt.files import write_atomic
+from tuigpt.files import open_regular, write_atomic
 from tuigpt.paths import asset
-from tuigpt.text.read import Progress, Text, open_files, silent
+from tuigpt.runs.names import text_name
+from tuigpt.runs.record import CorpusFacts
+from tuigpt.text.read import ProgressCallback, Scan, Text, open_files, silent
 
 BUILT_IN = "shakespeare"
 """Names the text that ships with tuigpt."""
@@ -58,7 +59,7 @@ def open_text(
     *,
     cache: Path,
     fetch: bool = True,
-    progress: Progress = silent,
+    progress: ProgressCallback = silent,
     remotes: Mapping[str, Remote] = REMOTES,
 ) -> Text:
     """Find a text by what a user calls it: names, files, folders, joined in the order given.
@@ -70,39 +71,69 @@ def open_text(
     Raises:
         UserError: a text cannot be found, read or fetched.
     """
-    paths = []
+    names = {BUILT_IN, *remotes}
+    paths, notes = [], []
     for source in sources:
+        if not source:
+            raise UserError("a text's path is empty: give the path of a text file or folder")
+        if source in names and os.path.lexists(source):
+            notes.append(f"{source} is the text that goes by this name; your own is ./{source}")
         if source == BUILT_IN:
             paths.append(str(asset("shakespeare.txt")))
         elif source in remotes:
             paths.append(str(_fetched(remotes[source], cache, fetch, progress)))
         else:
             paths.append(source)
-    names = {BUILT_IN, *remotes}
-    name = sources[0] if sources[0] in names else Path(os.path.expanduser(sources[0])).stem
-    if len(sources) > 1:
-        name += f"+{len(sources) - 1}"
-    text = open_files(name or "text", paths, encoding)
+    text = open_files(text_name(sources), paths, encoding)
     called = [s if s in names else t for s, t in zip(sources, text.sources, strict=True)]
-    return replace(text, sources=tuple(called))
+    return replace(text, sources=tuple(called), notes=tuple(notes))
 
 
-def reopen(facts: Mapping[str, Any], *, cache: Path, progress: Progress = silent) -> Text:
+def facts_of(text: Text, found: Scan) -> CorpusFacts:
+    """What a run and its checkpoints tell of their text; enough for `reopen` to find it again."""
+    return CorpusFacts(
+        name=text.name,
+        path=text.sources[0],
+        sources=list(text.sources),
+        encoding=text.encoding,
+        sha256=found.sha256,
+        characters=found.characters,
+        symbols=len(found.symbols),
+        changes=list(found.changes),
+    )
+
+
+def reopen(
+    facts: CorpusFacts,
+    *,
+    cache: Path,
+    progress: ProgressCallback = silent,
+    moved_to: Sequence[str] = (),
+) -> Text:
     """Find the text that a run or a checkpoint was trained on, from its `corpus` record.
+
+    Whoever reads it compares its sha256 with the recorded one.
+
+    Args:
+        moved_to: where it is now, as `open_text` takes it; empty for where it was.
 
     Raises:
         UserError: it does not say, or the text is gone.
     """
-    sources = facts.get("sources") or [facts.get("path")]
-    if not all(isinstance(source, str) for source in sources):
-        raise UserError("it does not tell which text it was trained on")
-    return open_text(sources, facts.get("encoding", "auto"), cache=cache, progress=progress)
+    sources = list(moved_to) or facts.sources or [facts.path]
+    if not all(sources):
+        if facts.name not in {BUILT_IN, *REMOTES}:
+            raise UserError(f"it does not say where its text {facts.name!r} is")
+        sources = [facts.name]
+    return open_text(sources, facts.encoding, cache=cache, progress=progress)
 
 
-def _fetched(remote: Remote, cache: Path, fetch: bool, progress: Progress) -> Path:
+def _fetched(remote: Remote, cache: Path, fetch: bool, progress: ProgressCallback) -> Path:
     path = cache / f"{remote.name}.txt"
     try:
-        if hashlib.sha256(path.read_bytes()).hexdigest() == remote.sha256:
+        with open_regular(path) as stream:
+            content = stream.read(remote.size + 1)
+        if hashlib.sha256(content).hexdigest() == remote.sha256:
             return path
     except OSError:
         pass  # not there yet
@@ -123,7 +154,7 @@ def _fetched(remote: Remote, cache: Path, fetch: bool, progress: Progress) -> Pa
     return path
 
 
-def _download(remote: Remote, path: Path, progress: Progress) -> bytes:
+def _download(remote: Remote, path: Path, progress: ProgressCallback) -> bytes:
     content = bytearray()
     try:
         with urllib.request.urlopen(remote.url, timeout=TIMEOUT) as response:

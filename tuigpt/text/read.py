@@ -20,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tuigpt.errors import UserError
-from tuigpt.text.detect import BadBytes, not_a_text
+from tuigpt.files import open_regular
+from tuigpt.text.detect import many_nuls, not_encoded
 from tuigpt.text.tokenizer import code_points
-from tuigpt.wording import one_line
+from tuigpt.wording import one_line, with_line_feeds
 
 SEPARATOR = "\n\n"
 """Stands between two files of one text."""
@@ -35,12 +36,12 @@ CHUNK_BYTES = 1 << 20
 WHOLE_BYTES = 16 << 20
 """Largest text that is held in memory whole; of a larger one evenly spread pieces, as much."""
 
-Progress = Callable[[str, int, int], None]
-"""Told what is being done, and how many of how many bytes are."""
+ProgressCallback = Callable[[str, int, int], None]
+"""Called with what is being done, how many bytes of it are done, and how many there are."""
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """A `Progress` that tells nobody."""
+    """A `ProgressCallback` that shows nothing."""
 
 
 @dataclass
@@ -83,6 +84,7 @@ class Text:
         encoding: "auto" or the name of an encoding, with ":replace" behind it to read bytes that
             do not fit as U+FFFD.
         size: bytes of all files.
+        notes: what the user may not expect, in words.
     """
 
     name: str
@@ -90,11 +92,12 @@ class Text:
     files: tuple[Path, ...]
     encoding: str
     size: int
+    notes: tuple[str, ...] = ()
 
     def chunks(
         self,
         changes: Changes | None = None,
-        progress: Progress = silent,
+        progress: ProgressCallback = silent,
         doing: str = "reading the text",
     ) -> Iterator[str]:
         """The text from its beginning, in pieces of about a megabyte.
@@ -164,7 +167,7 @@ def _checked_size(path: Path) -> int:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
             raise UserError(f"{str(path)!r} is no regular file: copy its text into one first")
-        with open(path, "rb"):
+        with open_regular(path):
             return facts.st_size
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
@@ -184,7 +187,7 @@ def _read_file(path: Path, spec: str, changes: Changes) -> Iterator[tuple[str, i
     """The unified text of one file in pieces, each with the number of bytes read for it."""
     name, _, replace = spec.partition(":")
     try:
-        with open(path, "rb") as stream:
+        with open_regular(path) as stream:
             if name == "auto":
                 name = _encoding_by_mark(stream.peek(4)[:4])
             decoder = codecs.getincrementaldecoder(name)("replace" if replace else "strict")
@@ -200,7 +203,7 @@ def _read_file(path: Path, spec: str, changes: Changes) -> Iterator[tuple[str, i
                     at = offset - len(pending) + error.start
                     before = error.object[: error.start].decode(name, "replace")
                     line = lines + unify.pending + before.count("\n") + 1
-                    raise BadBytes(path, spec, name, at, line) from None
+                    raise not_encoded(path, spec, name, at, line) from None
                 offset += len(raw)
                 if first and piece:
                     first = False
@@ -248,7 +251,7 @@ class _LineEnds:
             crlf = piece.count("\r\n")
             self._changes.crlf += crlf
             self._changes.lone_cr += piece.count("\r") - crlf
-            piece = piece.replace("\r\n", "\n").replace("\r", "\n")
+            piece = with_line_feeds(piece)
         return piece
 
 
@@ -263,7 +266,7 @@ class Scan:
         symbols: the different characters in code-point order.
         counts: how often each symbol occurs, (len(symbols),) int64.
         pieces: (offset in characters, text): the whole text, or evenly spread parts of it.
-        whole: whether `pieces` is the whole text.
+        complete: whether `pieces` is the whole text.
         changes: what reading changed, in words.
     """
 
@@ -273,21 +276,22 @@ class Scan:
     symbols: str
     counts: NDArray[np.int64]
     pieces: tuple[tuple[int, str], ...]
-    whole: bool
+    complete: bool
     changes: tuple[str, ...]
 
     @property
     def text(self) -> str:
         """The text, where `pieces` holds all of it."""
-        assert self.whole
+        assert self.complete
         return "".join(piece for _, piece in self.pieces)
 
 
 MOST_NULS = 1000
-"""A text may hold one NUL character in so many; with more it is taken for something else."""
+"""A text may hold one NUL character in so many. With more it is taken for something else, unless
+its encoding was named."""
 
 
-def scan(text: Text, progress: Progress = silent) -> Scan:
+def scan(text: Text, progress: ProgressCallback = silent) -> Scan:
     """Read a text once, and refuse what cannot be learned from.
 
     Raises:
@@ -299,7 +303,7 @@ def scan(text: Text, progress: Progress = silent) -> Scan:
     counts = np.zeros(0x110000, dtype=np.int64)
     keep_every = -(-text.size // WHOLE_BYTES)
     pieces: list[tuple[int, str]] = []
-    characters = 0
+    characters, allowed = 0, False
     for number, chunk in enumerate(text.chunks(changes, progress)):
         encoded = chunk.encode()
         digest.update(encoded)
@@ -308,8 +312,11 @@ def scan(text: Text, progress: Progress = silent) -> Scan:
         if keep_every <= 1 or number % keep_every == 0:
             pieces.append((characters, chunk))
         characters += len(chunk)
-        if counts[0] * MOST_NULS > characters:
-            raise not_a_text(text.files[0])
+        if counts[0] * MOST_NULS > characters and not allowed:
+            refusal = many_nuls(text.files)
+            allowed = text.encoding != "auto" and not refusal.offer
+            if not allowed:
+                raise refusal
     symbols = np.flatnonzero(counts)
     where = repr(text.sources[0] if len(text.sources) == 1 else text.name)
     alphabet = "".join(map(chr, symbols))
@@ -325,6 +332,6 @@ def scan(text: Text, progress: Progress = silent) -> Scan:
         symbols=alphabet,
         counts=counts[symbols],
         pieces=tuple(pieces),
-        whole=keep_every <= 1,
+        complete=keep_every <= 1,
         changes=tuple(changes.in_words()),
     )

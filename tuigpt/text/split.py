@@ -7,14 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.text.tokenizer import Ids
 
 _AT_ONCE = 1 << 22
 """Tokens looked at in one go."""
 
 
-class Tokens(Protocol):
+class TokenIds(Protocol):
     """Token ids in memory or in a file."""
 
     def __len__(self) -> int: ...
@@ -27,7 +27,7 @@ def train_characters(characters: int, val_fraction: float) -> int:
     return int(characters * (1 - val_fraction))
 
 
-def train_tokens(ids: Tokens, token_characters: Ids, characters: int) -> int:
+def train_tokens(ids: TokenIds, token_characters: Ids, characters: int) -> int:
     """How many tokens at the front hold the first `characters` characters.
 
     So every tokenizer is measured on the same validation text. A token across the border counts
@@ -49,7 +49,7 @@ def train_tokens(ids: Tokens, token_characters: Ids, characters: int) -> int:
     return len(ids)
 
 
-def _parts(ids: Tokens) -> Iterator[tuple[int, Ids]]:
+def _parts(ids: TokenIds) -> Iterator[tuple[int, Ids]]:
     for first in range(0, len(ids), _AT_ONCE):
         yield first, np.asarray(ids[first : first + _AT_ONCE])
 
@@ -69,22 +69,24 @@ def check_split(n_train: int, n_val: int, block_size: int, unit: str = "characte
     if shorter >= need:
         return
     total = n_train + n_val
-    ways = []
+    ways: list[tuple[str | Setting, ...]] = []
     if shorter > 1:
-        ways.append(f"--block-size {shorter - 1}")
+        ways.append((Setting("block_size", shorter - 1),))
     if n_val and unit == "characters" and (share := _working_share(total, need)):
-        ways.append(f"--val-fraction {share:g}")
+        ways.append((Setting("val_fraction", f"{share:g}"),))
     if n_val and total >= need:
-        ways.append("--val-fraction 0 for no validation")
+        ways.append((Setting("val_fraction", 0), " for no validation"))
     elif n_val and total > 2:
-        ways.append(f"--val-fraction 0 --block-size {total - 1}")
-    parts = f"{n_train:,} {unit} to train on"
-    if n_val:
-        parts += f" and {n_val:,} for validation"
+        ways.append((Setting("val_fraction", 0), " with ", Setting("block_size", total - 1)))
+    both = f" and {n_val:,} for validation" if n_val else ""
+    advice: list[str | Setting] = [] if ways else ["give a longer text"]
+    for number, way in enumerate(ways):
+        advice += [", or " if number else "try ", *way]
     raise UserError(
-        f"the text is too short: it gives {parts}, but --block-size {block_size} needs at least"
-        f" {need:,}{' in each' if n_val else ''};"
-        f" {'try ' + ', or '.join(ways) if ways else 'give a longer text'}"
+        f"the text is too short: it gives {n_train:,} {unit} to train on{both}, but ",
+        Setting("block_size", block_size),
+        f" needs at least {need:,}{' in each' if n_val else ''}; ",
+        *advice,
     )
 
 

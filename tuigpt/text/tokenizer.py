@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -83,20 +84,44 @@ class Tokenizer(ABC):
         """Everything needed to make this tokenizer again, as JSON can hold it."""
 
 
-def tokenizer_from_dict(record: dict[str, Any]) -> Tokenizer:
-    """Read what some tokenizer's `to_dict` gave.
+MOST_MERGES = 1 << 18
+"""Four for each token that byte-pair encoding can have here: several pairs may make one token."""
+
+
+class CharRecord(msgspec.Struct, frozen=True, tag_field="type", tag="char"):
+    """A `CharTokenizer` in a checkpoint."""
+
+    vocab: Annotated[str, msgspec.Meta(min_length=1, max_length=0x110000)]
+
+
+class BPERecord(msgspec.Struct, frozen=True, tag_field="type", tag="bpe"):
+    """A `BPETokenizer` in a checkpoint.
+
+    Attributes:
+        words: number of the rule that a text was cut into words by.
+    """
+
+    merges: Annotated[list[tuple[int, int]], msgspec.Meta(max_length=MOST_MERGES)]
+    words: int
+
+
+def tokenizer_from_dict(record: object) -> Tokenizer:
+    """Make the tokenizer that some tokenizer's `to_dict` describes.
 
     Raises:
-        ValueError: the record describes no tokenizer that this tuigpt knows.
+        ValueError: it describes none that this tuigpt knows.
     """
-    match record.get("type"):
-        case "char":
-            return CharTokenizer.from_dict(record)
-        case "bpe":
-            from tuigpt.text.bpe import BPETokenizer
+    try:
+        found = msgspec.convert(record, CharRecord | BPERecord)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise ValueError(f"its tokenizer cannot be read: {error}") from None
+    if isinstance(found, CharRecord):
+        return CharTokenizer(found.vocab)
+    from tuigpt.text.bpe import WORDS_RULE, BPETokenizer
 
-            return BPETokenizer.from_dict(record)
-    raise ValueError(f"unknown tokenizer type {record.get('type')!r}")
+    if found.words != WORDS_RULE:
+        raise ValueError("its tokenizer was made by a newer tuigpt")
+    return BPETokenizer(found.merges)
 
 
 def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:
@@ -108,20 +133,20 @@ def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:
 
 
 class CharTokenizer(Tokenizer):
-    """One token for each different character, numbered in code-point order.
+    """One token for each different character.
 
     Attributes:
         vocab: the characters; `vocab[i]` is token i.
     """
 
     def __init__(self, vocab: str) -> None:
-        """Raises ValueError when the vocabulary is empty or not strictly ascending."""
+        """Raises ValueError when the vocabulary is empty or has a character twice."""
         self.vocab = vocab
         known = code_points(vocab)
-        if not vocab or (np.diff(known.astype(np.int64)) <= 0).any():
-            raise ValueError("a character vocabulary must be ascending, each character once")
+        if not vocab or len(set(vocab)) < len(vocab):
+            raise ValueError("a character vocabulary must have each character once")
         # One entry more than there are known points: whatever lies above them lands there.
-        self._id_of = np.full(max(int(known[-1]), 0x7F) + 2, -1, dtype=np.int64)
+        self._id_of = np.full(max(int(known.max()), 0x7F) + 2, -1, dtype=np.int64)
         self._id_of[known] = np.arange(len(known))
 
     @classmethod
@@ -129,20 +154,8 @@ class CharTokenizer(Tokenizer):
         """The tokenizer whose vocabulary is the sorted set of the text's characters."""
         return cls("".join(sorted(set(text))))
 
-    @classmethod
-    def from_dict(cls, record: dict[str, Any]) -> CharTokenizer:
-        """Read what `to_dict` gave.
-
-        Raises:
-            ValueError: the record describes no character tokenizer.
-        """
-        vocab = record.get("vocab")
-        if record.get("type") != "char" or not isinstance(vocab, str):
-            raise ValueError(f"unknown tokenizer type {record.get('type')!r}")
-        return cls(vocab)
-
     def to_dict(self) -> dict[str, Any]:
-        return {"type": "char", "vocab": self.vocab}
+        return dict(msgspec.to_builtins(CharRecord(self.vocab)))
 
     @property
     def vocab_size(self) -> int:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tuigpt.model.device import memory_bytes
-from tuigpt.text.split import Tokens, check_split, train_characters, train_tokens
+from tuigpt.text.split import TokenIds, check_split, train_characters, train_tokens
 from tuigpt.text.token_file import TokenFile
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 
@@ -39,7 +39,7 @@ class Corpus:
 
     def __init__(
         self,
-        ids: Tokens,
+        ids: TokenIds,
         tokenizer: Tokenizer,
         n_train_characters: int,
         block_size: int,

@@ -13,19 +13,18 @@ import torch
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration
 from tuigpt.model.gpt import GPT
-from tuigpt.text.read import Progress
+from tuigpt.text.read import ProgressCallback
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Stepped, Trainer
-from tuigpt.training.trainer import Progress as Part
+from tuigpt.training.trainer import LONGEST_WHOLE_PASS, PartDone, Stepped, Trainer
 
 _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 """After these no further step is timed; one always is."""
 
 _EVALUATED_BATCHES = 3
 _SAMPLE_SECONDS = 1.0
-"""After it the rest of a sample is reckoned."""
+"""After it the rest of a sample is estimated."""
 
 
 def calibrate(
@@ -34,7 +33,7 @@ def calibrate(
     tokenizer: Tokenizer,
     corpus: Corpus,
     device: torch.device,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Calibration:
     """Time the first steps of a training, some batches of an evaluation and a sample.
 
@@ -74,15 +73,15 @@ def calibrate(
             before, now = now, time.perf_counter()
             progress(what, 0, 1)
             match event:
-                case Part():
+                case PartDone():
                     batches.append(now - before)
                 case Stepped() if not warm:
-                    warm = event.step == trainer.step  # the last of those told together
+                    warm = event.step == trainer.step  # the last of those reported together
                     began = now
                 case Stepped():
                     steps.append(event.seconds)
-                    told = event.step == trainer.step
-                    if told and (now - began >= _MOST_SECONDS or len(steps) >= _MOST_STEPS):
+                    last = event.step == trainer.step
+                    if last and (now - began >= _MOST_SECONDS or len(steps) >= _MOST_STEPS):
                         break
         sample_seconds = _sample_seconds(trainer, train_config, progress, what)
     per_batch = median(batches[1:] or batches or [0.0])
@@ -96,14 +95,16 @@ def calibrate(
     )
 
 
-def _sample_seconds(trainer: Trainer, config: TrainConfig, progress: Progress, what: str) -> float:
+def _sample_seconds(
+    trainer: Trainer, config: TrainConfig, progress: ProgressCallback, what: str
+) -> float:
     if not config.sample_tokens:
         return 0.0
     began = time.perf_counter()
     done = total = 1
     for event in trainer.sample():
         progress(what, 0, 1)
-        if isinstance(event, Part):
+        if isinstance(event, PartDone):
             done, total = event.done, event.total
         if time.perf_counter() - began >= _SAMPLE_SECONDS:
             break

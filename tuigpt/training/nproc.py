@@ -14,15 +14,17 @@ import torch
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
+from tuigpt.child import child_arguments, child_environment
 from tuigpt.errors import ConfigError
+from tuigpt.signals import on_ending
 from tuigpt.training.process import FAILED
-from tuigpt.training.process_group import LEADER_FILE
+from tuigpt.training.process_group import RANK_0_FILE
 
 
 def run(nproc: int, device: str, arguments: list[str]) -> int:
     """Run `tuigpt` with these arguments in `nproc` processes under PyTorch's elastic launcher.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to the process that leads, which saves and ends all.
+    SIGINT, SIGTERM and SIGHUP are passed on to rank 0, which saves and ends all.
 
     Raises:
         ConfigError: there are fewer GPUs than processes.
@@ -31,21 +33,20 @@ def run(nproc: int, device: str, arguments: list[str]) -> int:
     if 0 < gpus < nproc:
         raise ConfigError("nproc", nproc, f"at most {gpus}: this machine has {gpus} GPUs")
     cores = os.cpu_count() or 1
+    os.environ.update(child_environment())
     os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores // nproc)))
-    logging.disable(logging.CRITICAL)  # the leading process says what is wrong
+    logging.disable(logging.CRITICAL)  # rank 0 says what is wrong
     with tempfile.TemporaryDirectory(prefix="tuigpt-") as folder:
-        leader_file = Path(folder) / "leader"
-        os.environ[LEADER_FILE] = str(leader_file)
+        rank_0_file = Path(folder) / "rank-0"
+        os.environ[RANK_0_FILE] = str(rank_0_file)
 
         def pass_on(number: int, frame: FrameType | None) -> None:
             try:
-                os.kill(int(leader_file.read_text()), number)
+                os.kill(int(rank_0_file.read_text()), number)
             except (OSError, ValueError):  # it has not come so far, or is gone
                 sys.exit(128 + number)
 
-        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), pass_on)
+        on_ending(pass_on)
         config = LaunchConfig(
             min_nodes=1,
             max_nodes=1,
@@ -57,14 +58,14 @@ def run(nproc: int, device: str, arguments: list[str]) -> int:
             signals_to_handle="SIGQUIT",
         )
         try:
-            elastic_launch(config, sys.executable)("-m", "tuigpt", *arguments)
+            elastic_launch(config, sys.executable)(*child_arguments("tuigpt", *arguments))
         except ChildFailedError as error:
             codes = [failure.exitcode for failure in error.failures.values()]
             for rank, failure in error.failures.items():
                 if failure.exitcode < 0 and -failure.exitcode != signal.SIGTERM:  # the launcher's
                     print(
                         f"tuigpt: process {rank + 1} of {nproc} was killed by signal"
-                        f" {-failure.exitcode}; tuigpt train --resume goes on with the run",
+                        f" {-failure.exitcode}; the run can be resumed",
                         file=sys.stderr,
                     )
             return max([FAILED, *codes])

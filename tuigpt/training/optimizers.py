@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,6 +14,22 @@ from torch import nn
 from tuigpt.config import TrainConfig
 from tuigpt.model.gpt import GPT
 from tuigpt.recipes import RECIPES, OptimizerRule
+
+_COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
+
+
+def have_compiler_cache(cache: Path) -> None:
+    """Let PyTorch have a folder for compiled code, which its optimizers make though nothing is.
+
+    It is wherever PyTorch wants it, if it can be made there; call this before the first optimizer.
+
+    Args:
+        cache: tuigpt's own folder for what saves time.
+    """
+    try:
+        os.makedirs(os.environ.get(_COMPILER_CACHE) or tempfile.gettempdir(), exist_ok=True)
+    except OSError:  # such as in a container whose root cannot be written
+        os.environ[_COMPILER_CACHE] = str(cache / "compiler")
 
 
 def build_optimizers(model: GPT, config: TrainConfig) -> list[torch.optim.Optimizer]:
@@ -53,3 +72,22 @@ def set_first_weights(model: GPT, config: TrainConfig) -> None:
             nn.init.zeros_(parameter)
         elif parameter.ndim == 2:
             nn.init.normal_(parameter, std=0.02)
+
+
+def state_layout(optimizer: torch.optim.Optimizer) -> dict[str, tuple[torch.Size | None, Any]]:
+    """What an optimizer remembers of each parameter once it has updated it.
+
+    Returns:
+        shape and dtype by name; the shape is None where it is the parameter's own.
+    """
+    group = {name: value for name, value in optimizer.param_groups[0].items() if name != "params"}
+    like = optimizer.param_groups[0]["params"][0]
+    probe = nn.Parameter(torch.zeros(3, 5, dtype=like.dtype, device=like.device))
+    probe.grad = torch.zeros_like(probe)
+    trial = type(optimizer)([{"params": [probe], **group}], lr=group["lr"])  # type: ignore[call-arg]
+    trial.step()
+    return {
+        name: (None if value.shape == probe.shape else value.shape, value.dtype)
+        for name, value in trial.state[probe].items()
+        if isinstance(value, torch.Tensor)
+    }

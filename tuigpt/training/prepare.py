@@ -6,19 +6,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 
 from tuigpt.config import TrainConfig, train_settings
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
-from tuigpt.text.baselines import baselines
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.disk_cache import Cache
-from tuigpt.text.named import open_text, reopen
-from tuigpt.text.read import Progress, Scan, Text, scan
+from tuigpt.text.named import facts_of, open_text, reopen
+from tuigpt.text.read import ProgressCallback, Scan, Text, scan
 from tuigpt.text.split import check_split, train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.wording import symbols_shown
 
 
 @dataclass(frozen=True)
@@ -28,18 +30,9 @@ class ReadText:
     text: Text
     scan: Scan
 
-    def facts(self) -> dict[str, Any]:
-        """What a run and its checkpoints tell of their text; enough to find it again."""
-        return {
-            "name": self.text.name,
-            "path": self.text.sources[0],
-            "sources": list(self.text.sources),
-            "encoding": self.text.encoding,
-            "sha256": self.scan.sha256,
-            "characters": self.scan.characters,
-            "symbols": len(self.scan.symbols),
-            "changes": list(self.scan.changes),
-        }
+    def facts(self) -> CorpusFacts:
+        """What a run and its checkpoints tell of their text."""
+        return facts_of(self.text, self.scan)
 
 
 def settings_and_device(
@@ -58,7 +51,9 @@ def settings_and_device(
     return train_settings(given, device.type), device
 
 
-def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progress) -> ReadText:
+def read(
+    sources: list[str], config: TrainConfig, cache: Path, progress: ProgressCallback
+) -> ReadText:
     """Find and read the text of a new run.
 
     Raises:
@@ -68,24 +63,40 @@ def read(sources: list[str], config: TrainConfig, cache: Path, progress: Progres
     return ReadText(text, scan(text, progress))
 
 
-def read_again(run_name: str, facts: dict[str, Any], cache: Path, progress: Progress) -> ReadText:
-    """Find and read the text of a run that goes on.
+def read_again(
+    run_name: str,
+    facts: CorpusFacts,
+    sources: list[str],
+    cache: Path,
+    progress: ProgressCallback,
+) -> ReadText:
+    """Find and read the text of a run that is resumed.
+
+    Args:
+        sources: where the text is now; none is where it was.
 
     Raises:
         UserError: it is gone, or has changed.
     """
-    text = reopen(facts, cache=cache, progress=progress)
-    found = scan(text, progress)
-    if found.sha256 != facts["sha256"]:
+    try:
+        text = reopen(facts, cache=cache, progress=progress, moved_to=sources)
+    except UserError as error:
         raise UserError(
-            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} has changed"
-            f" ({facts['characters']:,} characters then, {found.characters:,} now)"
+            f"run {run_name!r} cannot be resumed without its text: ", *error.parts,
+            "" if sources else "; if it has moved, say where it is now",
+        ) from None  # fmt: skip
+    found = scan(text, progress)
+    if found.sha256 != facts.sha256:
+        changed = "is another one" if sources else "has changed"
+        raise UserError(
+            f"run {run_name!r} cannot be resumed: its text {text.sources[0]!r} {changed}"
+            f" ({facts.characters:,} characters then, {found.characters:,} now)"
         )
     return ReadText(text, found)
 
 
 def make_tokenizer(
-    read: ReadText, config: TrainConfig, block_size: int, progress: Progress
+    read: ReadText, config: TrainConfig, block_size: int, progress: ProgressCallback
 ) -> Tokenizer:
     """The tokenizer of a new run.
 
@@ -107,10 +118,11 @@ def require_known(read: ReadText, tokenizer: Tokenizer, label: str) -> None:
     """
     _, unknown = tokenizer.split_unknown(read.scan.symbols)
     if unknown:
-        shown = ", ".join(repr(c) for c in unknown[:8]) + (", …" if len(unknown) > 8 else "")
+        shown = symbols_shown(unknown)
         raise UserError(
-            f"{read.text.name!r} has {len(unknown)} characters that --from {label} does not know:"
-            f" {shown}; train a new model on it, or leave them out"
+            f"{read.text.name!r} has characters that ",
+            Setting("from", label),
+            f" does not know: {shown}; train a new model on it, or leave them out",
         )
 
 
@@ -121,7 +133,7 @@ def make_corpus(
     block_size: int,
     device: torch.device,
     cache: Path,
-    progress: Progress,
+    progress: ProgressCallback,
 ) -> Corpus:
     """Encode a text, or take its tokens from the cache.
 
@@ -133,17 +145,13 @@ def make_corpus(
     return Corpus(ids, tokenizer, n_train, block_size, device)
 
 
-def corpus_facts(read: ReadText, corpus: Corpus, config: TrainConfig) -> dict[str, Any]:
+def corpus_facts(read: ReadText, corpus: Corpus, config: TrainConfig) -> CorpusFacts:
     """`ReadText.facts` with the sizes of the two parts."""
     n_train = train_characters(read.scan.characters, config.val_fraction)
-    return read.facts() | {
-        "train_tokens": corpus.n_train,
-        "val_tokens": corpus.n_val,
-        "train_characters": n_train,
-        "val_characters": read.scan.characters - n_train,
-    }
-
-
-def rulers(read: ReadText, config: TrainConfig) -> dict[str, float]:
-    """What counting alone reaches on the validation part, nats per character by name."""
-    return dict(baselines(read.scan, config.val_fraction).items())
+    return msgspec.structs.replace(
+        read.facts(),
+        train_tokens=corpus.n_train,
+        val_tokens=corpus.n_val,
+        train_characters=n_train,
+        val_characters=read.scan.characters - n_train,
+    )

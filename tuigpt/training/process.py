@@ -1,283 +1,297 @@
-"""`tuigpt train`: the trainer process, whether a person or the app started it."""
+"""The trainer's process: signals, requests, pauses, and the loop that ties them to a trainer."""
 
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from tuigpt.cli.console import Console
-from tuigpt.cli.progress import end_cleanly_on_signals
-from tuigpt.errors import ConfigError, UserError
+from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.estimate import needed_bytes
+from tuigpt.paths import cache_dir
 from tuigpt.runs.control import Request, Requests
-from tuigpt.runs.folder import TRAINER_LOG, checkpoint_path
+from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.leftovers import remove_from_home
-from tuigpt.training.process_group import Team
-from tuigpt.training.recorder import Recorder
-from tuigpt.training.start import Prepared, begin, go_on
-from tuigpt.training.trainer import Diverged, Stepped, Trainer
+from tuigpt.signals import end_cleanly_on_signals, on_ending
+from tuigpt.training.command import Ended, Reporter, Silent, TrainCommand
+from tuigpt.training.optimizers import have_compiler_cache
+from tuigpt.training.process_group import ProcessGroup
+from tuigpt.training.recorder import FolderGone, Recorder
+from tuigpt.training.resume import resume
+from tuigpt.training.start import Prepared, begin
+from tuigpt.training.trainer import Diverged, Event, Stepped, Trainer
 from tuigpt.wording import file_size
 
 FAILED = 1
-"""Exit status of a training that began and could not go on."""
+"""Exit status of a training that began and failed."""
 
 PAUSE_POLL = 0.1
 """Seconds between two looks at the run folder while paused."""
 
+RETRY_EVERY = 1.0
+"""Seconds between two attempts to write where the disk is full."""
 
-def run(
-    home: Path,
-    sources: list[str],
-    name: str | None,
-    resume: str | None,
-    origin: str | None,
-    preset: str | None,
-    model_fields: dict[str, Any],
-    train_fields: dict[str, Any],
-    log_file: str | None,
-) -> int:
-    """Train a new run, or go on with one.
 
-    Args:
-        sources: the text: paths and names, joined in this order; none is the built-in.
-        name: of the new run; None makes one from text and preset.
-        resume: name of the run to go on with, instead of a new one.
-        origin: checkpoint whose weights the new run begins with.
-        model_fields: fields of GPTConfig that override the preset's.
-        train_fields: fields of TrainConfig that override the defaults.
-        log_file: where our stdout goes already; it moves into the run folder.
+def run(command: TrainCommand, reporter: Reporter) -> int:
+    """Train a new run, or resume one, until it ends or is stopped.
 
     Raises:
         UserError: something asked for cannot work. Nothing is left behind then.
     """
     end_cleanly_on_signals()
-    if resume is not None and (sources or name or preset or origin):
-        raise UserError("--resume takes the text, the name and the size from the run: leave them")
-    team = Team.join()
-    if not team.leads:
-        sys.stdout = sys.stderr = open(os.devnull, "w")  # the leader tells, also what is wrong
+    if command.resume is not None and (command.name or command.preset or command.origin):
+        raise UserError(
+            Setting("resume"), " takes the name and the size from the run: leave them out"
+        )
+    have_compiler_cache(cache_dir(command.home))
+    group = ProcessGroup.join()
+    if not group.is_rank_0:
+        reporter = Silent()
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # rank 0 says what is wrong
     with ExitStack() as until_end:
-        until_end.callback(team.leave)
-        if team.leads:
-            remove_from_home(home)
+        until_end.callback(group.leave)
+        if group.is_rank_0:
+            remove_from_home(command.home)
+        prepare = begin if command.resume is None else resume
         try:
-            if resume is not None:
-                prepared = go_on(until_end, home, team, resume, model_fields, train_fields)
-            else:
-                prepared = begin(
-                    until_end, home, team, sources, name, origin, preset, model_fields, train_fields
-                )
+            prepared = prepare(command, group, reporter, until_end)
         except UserError:
-            if not team.leads and team.leader_goes_on():
-                sys.stderr = sys.__stderr__  # it has not met what is wrong here
+            if not group.is_rank_0 and not group.rank_0_ended():
+                sys.stderr = sys.__stderr__  # rank 0 has not met what is wrong here
             raise
-        if not team.leads:
-            return _follow(prepared.trainer)
-        if log_file is not None:
+        if not group.is_rank_0:
+            on_ending(signal.SIG_IGN)  # signals are for rank 0, which ends us
+            prepared.trainer.follow()
+            return 0
+        if command.log_file is not None:
             with suppress(FileNotFoundError):  # whoever started us has changed their mind
-                os.replace(log_file, prepared.folder / TRAINER_LOG)
-        return _train(prepared)
+                os.replace(command.log_file, prepared.folder / TRAINER_LOG)
+        return _Training(prepared, reporter).run()
 
 
-def _follow(trainer: Trainer) -> int:
-    for name in _POLITE_SIGNALS:  # they are for the leader, which ends us
-        signal.signal(name, signal.SIG_IGN)
-    trainer.follow()
-    return 0
+class _Discarded(Exception):
+    """The run is to be deleted."""
 
 
-_POLITE_SIGNALS = [
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-]
+class _Training:
+    """A trainer, its recorder, and what signals and requests want of them."""
 
-
-class _Stop:
-    """Set by a signal or a request; asked after each event.
-
-    Attributes:
-        asked: the training shall save and end.
-        discard: its run folder shall be deleted instead.
-    """
-
-    def __init__(self) -> None:
-        self.asked = False
-        self.discard = False
-        for name in _POLITE_SIGNALS:
-            signal.signal(name, self._on_signal)
+    def __init__(self, prepared: Prepared, reporter: Reporter) -> None:
+        record = prepared.record
+        self._trainer: Trainer = prepared.trainer
+        self._reporter = reporter
+        self._notes = prepared.notes
+        self._stopping = False
+        self._paused = False
+        self._waiting_for = ""
+        on_ending(self._on_signal)
+        self._recorder = Recorder(
+            prepared.folder,
+            self._trainer,
+            prepared.tokenizer,
+            record.corpus,
+            prepared.status,
+            record.train.batch_size * record.model.block_size,
+            wait=self._wait_for_the_disk,
+        )
+        if prepared.resumed is not None:
+            self._recorder.resumed(prepared.resumed)
+        self._requests = Requests(prepared.folder, self._recorder.status.answered)
+        self._record = record
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.asked = True
+        self._stopping = True
 
+    def run(self) -> int:
+        """Train to the end, and give the process's exit status."""
+        try:
+            return self._run()
+        except FolderGone:
+            self._recorder.abandon()
+            self._end("gone")
+            return FAILED
+        except _Discarded:
+            self._trainer.end()
+            self._recorder.abandon()
+            shutil.rmtree(self._recorder.folder, ignore_errors=True)
+            self._end("discarded")
+            return 0
 
-def _train(prepared: Prepared) -> int:
-    trainer, folder, record = prepared.trainer, prepared.folder, prepared.record
-    stop = _Stop()
-    tokens_per_step = record["train"]["batch_size"] * record["model"]["block_size"]
-    facts = {"run": folder.name, "corpus": record["corpus"]}
-    recorder = Recorder(
-        folder, trainer, prepared.tokenizer, facts, prepared.status, tokens_per_step
-    )
-    requests = Requests(folder, recorder.status.answered)
-    characters = trainer.config.tokenizer == "char"
-    symbols = None if characters else int(record["corpus"]["symbols"])
-    console = Console(sys.stdout, folder.name, trainer.model.config, symbols)
-    console.begin(recorder.status)
-    for note in prepared.notes:
-        _note(note, recorder, console)
-    try:
-        if trainer.config.compile:
-            _compile(trainer, recorder, console)
-        for event in trainer.run():
-            if recorder.folder_is_gone():
-                recorder.abandon()
-                console.end(f"the run folder {str(folder)!r} is gone: training ended")
-                return FAILED
-            recorder.record(event)
-            console.show(event, recorder.status)
-            if isinstance(event, Stepped) and event.step < trainer.step:
-                continue  # updates that are told together
-            _carry_out(requests, stop, trainer, recorder, console)
-            stop.asked |= console.unread
-            if stop.asked:
-                break
-        trainer.end()
-    except Diverged as error:
-        recorder.close("failed", str(error))
-        console.end(str(error))
-        return FAILED
-    except Exception as error:
-        with suppress(OSError), open(folder / TRAINER_LOG, "a", encoding="utf-8") as log:
-            traceback.print_exc(file=log)
-        message = _why(error, trainer)
-        recorder.close("failed", message)
-        console.end(f"{message}\ndetails: {folder / TRAINER_LOG}")
-        return FAILED
-    if stop.discard:
-        recorder.abandon()
-        shutil.rmtree(folder, ignore_errors=True)
-        console.end(f"discarded {folder.name}: its folder is deleted")
+    def _run(self) -> int:
+        trainer, recorder = self._trainer, self._recorder
+        try:
+            self._reporter.begin(recorder.folder.name, self._record, recorder.status)
+            for note in self._notes:
+                self._note(note)
+            if trainer.config.compile:
+                self._compile()
+            for event in trainer.run():
+                self._take(event)
+                if isinstance(event, Stepped) and event.step < trainer.step:
+                    continue  # updates that are reported together
+                self._carry_out()
+                if self._stopping:
+                    break
+            trainer.end()
+            checkpoint = recorder.save(keep=True)
+        except (FolderGone, _Discarded):
+            raise
+        except Exception as error:
+            return self._fail(error)
+        finished = trainer.finished
+        message = ""
+        if finished and trainer.out_of_patience:
+            message = f"no better val loss since step {trainer.best_step:,}"
+        elif not finished:
+            message = f"stopped at step {trainer.step:,}"
+        state = "finished" if finished else "stopped"
+        recorder.close(state, message)
+        self._end(state, message if finished else "", checkpoint)
         return 0
-    return _end(trainer, recorder, console)
+
+    def _take(self, event: Event) -> None:
+        self._recorder.record(event)
+        self._reporter.show(event, self._recorder.status)
+
+    def _note(self, message: str) -> None:
+        self._recorder.note(message)
+        self._reporter.note(message)
+
+    def _end(self, how: str, message: str | UserError = "", checkpoint: Path | None = None) -> None:
+        folder, step = self._recorder.folder, self._trainer.step
+        self._reporter.end(Ended(how, folder, step, message, checkpoint))
+
+    def _fail(self, error: Exception) -> int:
+        if not isinstance(error, Diverged):
+            log_path = self._recorder.folder / TRAINER_LOG
+            with suppress(OSError), open(log_path, "a", encoding="utf-8") as log:
+                traceback.print_exc(file=log)
+        reason = _why(error, self._trainer)
+        self._recorder.close("failed", str(reason))
+        self._end("failed", reason)
+        return FAILED
+
+    def _compile(self) -> None:
+        self._note("compiling the model: this can take minutes …")
+        try:
+            self._trainer.compile()
+        except RuntimeError as error:
+            self._note(f"torch.compile does not work here, training without: {error}")
+        else:
+            self._note("the model is compiled")
+
+    def _carry_out(self) -> None:
+        """Do what was asked since the last call; while paused, wait for what is asked next."""
+        while True:
+            self._requests.folder = self._recorder.folder
+            for request in self._requests.new():
+                answer = self._do(request)
+                if answer and answer != self._recorder.status.message:
+                    self._reporter.note(answer)
+                self._recorder.answered(self._requests.answered, answer)
+            self._stopping |= self._reporter.unread
+            if self._stopping or not self._paused:
+                return
+            self._recorder.follow_folder()
+            self._recorder.pause()
+            time.sleep(PAUSE_POLL)
+
+    def _do(self, request: Request) -> str:
+        """Carry out one request, and say what came of it.
+
+        Raises:
+            _Discarded: the run is to be deleted.
+        """
+        trainer, recorder, action = self._trainer, self._recorder, request.action
+        if action.setting is not None:
+            return self._change(request)
+        match action.name:
+            case "stop":
+                self._stopping = True
+                return ""  # the end of the run says it
+            case "discard":
+                raise _Discarded
+            case "pause":
+                self._paused = True
+            case "resume":
+                self._paused = False
+            case "checkpoint":
+                recorder.save(keep=True)
+            case "sample":
+                self._take_all(trainer.sample())
+            case "evaluate":
+                self._take_all(trainer.evaluate())
+        return action.done.format(step=trainer.step)
+
+    def _take_all(self, events: Iterator[Event]) -> None:
+        for event in events:
+            self._take(event)
+            if self._stopping:
+                break
+
+    def _change(self, request: Request) -> str:
+        assert request.action.setting is not None and request.value is not None
+        name, trainer = request.action.setting.name, self._trainer
+        before = {**asdict(trainer.config), **asdict(trainer.model.config)}[name]
+        change: dict[str, Any] = {name: request.value}
+        try:
+            trainer.change(**change)
+        except ConfigError as error:
+            return f"not changed: {error}"
+        answer = request.action.done.format(before=before, value=request.value)
+        self._recorder.changed(answer)
+        self._reporter.note(answer)
+        return answer
+
+    def _wait_for_the_disk(self) -> bool:
+        """Wait a while for the disk, and say whether the training is to stop.
+
+        Raises:
+            _Discarded: the run is to be deleted.
+        """
+        reason = self._recorder.status.message
+        if reason != self._waiting_for:
+            self._waiting_for = reason
+            self._reporter.note(reason)
+        asked_before = self._stopping
+        until = time.monotonic() + RETRY_EVERY
+        while time.monotonic() < until and self._stopping == asked_before:
+            for request in self._requests.new():
+                if request.action.name == "discard":
+                    raise _Discarded
+                self._stopping |= request.action.name == "stop"
+                answer = "" if request.action.name == "stop" else f"not now: {reason}"
+                self._recorder.answered(self._requests.answered, answer)
+            time.sleep(PAUSE_POLL)
+        return self._stopping
 
 
-def _note(message: str, recorder: Recorder, console: Console) -> None:
-    recorder.note(message)
-    console.note(message)
-
-
-def _compile(trainer: Trainer, recorder: Recorder, console: Console) -> None:
-    _note("compiling the model: this can take minutes …", recorder, console)
-    try:
-        trainer.compile()
-    except RuntimeError as error:
-        _note(f"torch.compile does not work here, training without: {error}", recorder, console)
-    else:
-        _note("the model is compiled", recorder, console)
-
-
-def _why(error: Exception, trainer: Trainer) -> str:
+def _why(error: Exception, trainer: Trainer) -> str | UserError:
     """What went wrong, in one line."""
+    if isinstance(error, Diverged):
+        return error
     step = trainer.step
     reason = (str(error).splitlines() or [""])[0]
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or "allocate memory" in reason:
-        shape = trainer.model.config
-        need = needed_bytes(shape, trainer.config, trainer.model.lm_head.weight.device.type)
-        return (
-            f"out of memory at step {step:,} with --batch-size {trainer.config.batch_size},"
-            f" --block-size {shape.block_size} and --n-embd {shape.n_embd}, which need"
-            f" {file_size(need)} and more: try a smaller one, or --micro-batch-size 1 for the same"
-            " steps in less memory"
-        )
+        sizes, config = trainer.model.config, trainer.config
+        need = needed_bytes(sizes, config, trainer.model.lm_head.weight.device.type)
+        return UserError(
+            f"out of memory at step {step:,} with ", Setting("batch_size", config.batch_size),
+            ", ", Setting("block_size", sizes.block_size), " and ",
+            Setting("n_embd", sizes.n_embd), f", which need {file_size(need)} and more: try a"
+            " smaller one, or ", Setting("micro_batch_size", 1),
+            " for the same steps in less memory",
+        )  # fmt: skip
     if "Connection closed by peer" in reason or "Connection reset" in reason:
-        return (
-            f"another process of this training ended at step {step:,}: go on with"
-            f" tuigpt train --resume"
-        )
+        return f"another process of this training ended at step {step:,}; the run can be resumed"
     return f"{type(error).__name__} at step {step:,}: {reason}"
-
-
-def _carry_out(
-    requests: Requests, stop: _Stop, trainer: Trainer, recorder: Recorder, console: Console
-) -> None:
-    paused = False
-    while True:
-        for wanted in requests.new():
-            match wanted:
-                case Request("stop"):
-                    stop.asked = True
-                case Request("discard"):
-                    stop.asked = stop.discard = True
-                case Request("pause"):
-                    paused = True
-                case Request("resume"):
-                    paused = False
-                case Request("checkpoint"):
-                    recorder.save(keep=True)
-                case Request("sample"):
-                    for event in trainer.sample():
-                        recorder.record(event)
-                        console.show(event, recorder.status)
-                        if stop.asked:
-                            break
-                case Request(setting, value):
-                    _change(setting, value, trainer, recorder, console)
-            recorder.answered(requests.answered)
-        if stop.asked or not paused or recorder.folder_is_gone():
-            return
-        recorder.pause()
-        time.sleep(PAUSE_POLL)
-
-
-def _change(
-    setting: str, value: float | None, trainer: Trainer, recorder: Recorder, console: Console
-) -> None:
-    before = {
-        "learning_rate": trainer.config.learning_rate,
-        "dropout": trainer.model.config.dropout,
-    }[setting]
-    change: dict[str, Any] = {setting: value}
-    try:
-        trainer.change(**change)
-    except ConfigError as error:
-        _note(f"not changed: {error}", recorder, console)
-    else:
-        message = f"{setting.replace('_', ' ')} changed from {before:g} to {value:g}"
-        recorder.changed(message)
-        console.note(message)
-
-
-def _end(trainer: Trainer, recorder: Recorder, console: Console) -> int:
-    """Have the newest weights on disk, and say where; the run is finished or merely stopped."""
-    if recorder.saved_step != trainer.step and recorder.save(keep=True) is None:
-        message = recorder.status.message
-        recorder.close("failed", message)
-        console.end(message)
-        return FAILED
-    if trainer.finished:
-        early = ""
-        if trainer.out_of_patience:
-            early = f"no better val loss since step {trainer.best_step:,}"
-        recorder.close("finished", early)
-        console.end(_where(recorder.folder, trainer, "finished") + (early and f"\n{early}"))
-    else:
-        recorder.close("stopped", f"stopped at step {trainer.step:,}")
-        console.end(
-            _where(recorder.folder, trainer, "stopped")
-            + f"\ngo on with: tuigpt train --resume {shlex.quote(recorder.folder.name)}"
-        )
-    return 0
-
-
-def _where(folder: Path, trainer: Trainer, how: str) -> str:
-    path = checkpoint_path(folder, trainer.step)
-    return f"{how} at step {trainer.step:,}; saved {folder.name}@{trainer.step}: {path}"

@@ -1,7 +1,8 @@
 """Several processes that train one model together, each on its share of every batch.
 
-The process with rank 0 leads: it runs the `Trainer`, records, evaluates and listens to requests.
-Before each update it gives an order; the others follow orders until it says that it is over.
+The process with rank 0 runs the `Trainer`: it records, evaluates, samples and listens to requests.
+Before each update it broadcasts the settings of that update; the others do the same update on their
+share, until it broadcasts that there is none to come.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import torch
 import torch.distributed as dist
@@ -23,32 +24,33 @@ from tuigpt.errors import ConfigError, Setting
 from tuigpt.files import write_atomic
 from tuigpt.model.gpt import GPT
 
+_Value = TypeVar("_Value")
+
 PATIENCE = timedelta(days=30)
 """How long a process waits for the others. A paused training keeps them waiting; that one of them
 was killed is seen at once, by its closed connection."""
 
 
-LEADER_FILE = "TUIGPT_LEADER_FILE"
-"""Environment variable with the path of a file in which the leader writes its process number, for
+RANK_0_FILE = "TUIGPT_RANK_0_FILE"
+"""Environment variable with the path of a file in which rank 0 writes its process number, for
 whoever started the processes and has a signal to pass on."""
 
 
 @dataclass(frozen=True)
-class Order:
-    """What the leader wants next of the others: one update with these settings, or the end."""
+class UpdateSettings:
+    """What may change from one update to the next."""
 
-    goes_on: bool
-    learning_rate: float = 0.0
-    dropout: float = 0.0
-    max_steps: int = 0
+    learning_rate: float
+    dropout: float
+    max_steps: int
 
 
-class Team:
+class ProcessGroup:
     """This process's place among those that train together.
 
     Attributes:
-        rank: 0 leads.
-        size: how many there are; 1 is a process by itself.
+        rank: from 0 on; rank 0 runs the training.
+        size: how many processes there are; 1 is a process by itself.
         local_rank: number among those of this machine.
     """
 
@@ -58,15 +60,15 @@ class Team:
         self.local_rank = local_rank
 
     @classmethod
-    def join(cls) -> Team:
+    def join(cls) -> ProcessGroup:
         """Join the processes that PyTorch's launcher started with this one, if it did."""
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             return cls()
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, timeout=PATIENCE)
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
-        if dist.get_rank() == 0 and LEADER_FILE in os.environ:
-            write_atomic(Path(os.environ[LEADER_FILE]), str(os.getpid()).encode())
+        if dist.get_rank() == 0 and RANK_0_FILE in os.environ:
+            write_atomic(Path(os.environ[RANK_0_FILE]), str(os.getpid()).encode())
         return cls(dist.get_rank(), dist.get_world_size(), local_rank)
 
     def leave(self) -> None:
@@ -75,7 +77,7 @@ class Team:
             dist.destroy_process_group()
 
     @property
-    def leads(self) -> bool:
+    def is_rank_0(self) -> bool:
         return self.rank == 0
 
     def require_even(self, batch_size: int) -> None:
@@ -91,7 +93,7 @@ class Team:
                 " try ", Setting("batch_size", less), f" or {less + self.size}",
             )  # fmt: skip
 
-    def share(self, rows: Tensor) -> Tensor:
+    def share_of(self, rows: Tensor) -> Tensor:
         """This process's part of the rows of a batch; the parts are of equal size."""
         if self.size == 1:
             return rows
@@ -105,8 +107,8 @@ class Team:
             value /= self.size
         return value
 
-    def agreed(self, value: Any) -> Any:
-        """The leader's value, in all processes."""
+    def from_rank_0(self, value: _Value) -> _Value:
+        """Rank 0's value, in all processes."""
         if self.size == 1:
             return value
         values = [value]
@@ -114,37 +116,39 @@ class Team:
         return values[0]
 
     @contextmanager
-    def leader_first(self) -> Iterator[None]:
-        """Let the leader through a block before the others, which then find what it cached."""
-        if self.size > 1 and not self.leads:
-            self.agreed(None)
+    def rank_0_first(self) -> Iterator[None]:
+        """Let rank 0 through a block before the others, which then find what it cached."""
+        if self.size > 1 and not self.is_rank_0:
+            self.from_rank_0(None)
         yield
-        if self.size > 1 and self.leads:
-            self.agreed(None)
+        if self.size > 1 and self.is_rank_0:
+            self.from_rank_0(None)
 
-    def leader_goes_on(self) -> bool:
-        """Wait until the leader wants something of this process, or has ended (False)."""
+    def rank_0_ended(self) -> bool:
+        """Wait until rank 0 has ended (True), or wants something of this process (False)."""
         try:
-            self.agreed(None)
+            self.from_rank_0(None)
         except RuntimeError:
-            return False
-        return True
+            return True
+        return False
 
-    def give(self, order: Order) -> None:
-        """Tell the others what comes next; the leader's part of `receive`."""
+    def announce(self, update: UpdateSettings | None) -> None:
+        """Broadcast what comes next, None for the end; rank 0's side of `next_update`."""
         if self.size > 1:
-            values = [order.goes_on, order.learning_rate, order.dropout, order.max_steps]
+            values = [0.0, 0.0, 0.0, 0.0]
+            if update is not None:
+                values = [1.0, update.learning_rate, update.dropout, update.max_steps]
             dist.broadcast(torch.tensor(values, dtype=torch.float64), src=0)
 
-    def receive(self) -> Order:
-        """Wait for the leader's next order."""
+    def next_update(self) -> UpdateSettings | None:
+        """Wait for what rank 0 announces."""
         values = torch.empty(4, dtype=torch.float64)
         dist.broadcast(values, src=0)
-        goes_on, learning_rate, dropout, max_steps = values.tolist()
-        return Order(bool(goes_on), learning_rate, dropout, int(max_steps))
+        more, learning_rate, dropout, max_steps = values.tolist()
+        return UpdateSettings(learning_rate, dropout, int(max_steps)) if more else None
 
-    def together(self, model: GPT) -> torch.nn.Module:
-        """The model with gradients averaged over all processes; it begins with the leader's."""
+    def distributed(self, model: GPT) -> torch.nn.Module:
+        """The model with gradients averaged over all processes; it begins with rank 0's weights."""
         if self.size == 1:
             return model
         device = model.lm_head.weight.device

@@ -2,34 +2,56 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import socket
+import stat
+import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import save
+import msgspec
+import torch
+from safetensors import SafetensorError, safe_open
 
-from tuigpt.files import write_atomic
+from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import save_checkpoint
+from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
-from tuigpt.runs.metrics import MetricsLog
+from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.metrics import (
+    AnyLine,
+    CheckpointLine,
+    EvalLine,
+    EventLine,
+    MetricsLog,
+    SampleLine,
+    StepLine,
+)
+from tuigpt.runs.record import RUN_FILE, CorpusFacts
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
+from tuigpt.training.reserve import SMALL_FILES, Reserve, save_bytes
+from tuigpt.training.state import TrainingFacts, TrainingState, write_state
 from tuigpt.training.trainer import (
     CheckpointDue,
     Evaluated,
     Event,
-    Progress,
+    PartDone,
     Sampled,
+    Skipped,
+    StateDue,
     Stepped,
     Trainer,
 )
+from tuigpt.wording import duration, file_size
 
 STATUS_EVERY = 0.5
 """Least seconds between two writes of an unchanged state."""
@@ -37,19 +59,24 @@ STATUS_EVERY = 0.5
 HEARTBEAT_EVERY = 10.0
 """Seconds after which the status is written again though nothing happened."""
 
-RETRY_SAVE_AFTER = 30.0
-"""Seconds until a checkpoint that could not be written is tried again."""
-
 _WORKING_STATE = {"evaluation": "evaluating", "sample": "sampling"}
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class FolderGone(Exception):
+    """The run folder was deleted."""
 
 
 class Recorder:
     """Keeps one run folder up to date with its trainer.
 
+    What cannot be written is waited for: the training pauses, says why, and goes on when the disk
+    has room again. A folder that is renamed is followed.
+
     Attributes:
-        saved_step: step of the newest checkpoint on disk, or -1.
-        facts: what each checkpoint's header tells beside step and losses.
-        status: as last told; `write_status` follows it at most every half second.
+        folder: where the run folder is now.
+        status: as last said; `status.json` follows it at most every half second.
     """
 
     def __init__(
@@ -57,118 +84,243 @@ class Recorder:
         folder: Path,
         trainer: Trainer,
         tokenizer: Tokenizer,
-        facts: dict[str, Any],
+        corpus: CorpusFacts,
         status: RunStatus,
         tokens_per_step: int,
+        wait: Callable[[], bool] = lambda: False,
     ) -> None:
         """Begin recording.
 
         Args:
-            facts: what each checkpoint's header tells beside step and losses.
+            corpus: what each checkpoint's header says of the text.
             status: the first status, of which pid, host and times are filled in here.
+            wait: called while something cannot be written. It takes about a second, and says
+                whether the training is to stop, for which the reserved room is then used.
         """
         self.folder = folder
         self.status = replace(
-            status, pid=os.getpid(), host=socket.gethostname(), start=utc_now(), step=trainer.step
+            status,
+            pid=os.getpid(),
+            host=socket.gethostname(),
+            start=utc_now(),
+            step=trainer.step,
+            train_characters_per_token=corpus.characters_per_token,
         )
         self._trainer = trainer
         self._take_settings()
         self._tokenizer = tokenizer
-        self.facts = facts
+        self._corpus = corpus.without_paths()
         self._tokens_per_step = tokens_per_step
+        self._wait = wait
         self._log = MetricsLog(folder)
+        self._reserve = Reserve(folder, save_bytes(trainer.model.config, trainer.config))
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
-        self._provisional: Path | None = None
-        self.saved_step = -1
-        self._retry_at: float | None = None
+        self._provisional: set[int] = set()
+        self._state_on_disk: TrainingFacts | None = None
+        self._checkpoint_on_disk = -1
+        self._status_lost = False
         self._written = 0.0
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        # Held open, so that its number is not given to another folder while we compare by it.
+        # Held open, so that its number is not given to another folder while we compare by it, and
+        # so that the folder is found again under another name.
         self._folder_held = os.open(folder, os.O_RDONLY) if os.name == "posix" else None
         self._folder_id = folder.stat().st_ino
         self._write()
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._heart.start()
 
+    def resumed(self, facts: TrainingFacts) -> None:
+        """Take up what the resume file says of checkpoints."""
+        self._provisional = set(facts.provisional)
+
     def record(self, event: Event) -> None:
-        """Write down one event; a checkpoint that is due is saved here."""
+        """Write down one event; what is due to be saved is saved here.
+
+        Raises:
+            FolderGone: the run folder was deleted.
+        """
+        self.follow_folder()
+        if self._status_lost:
+            self._persist(self._write_status)
         match event:
             case Stepped():
-                self._log.append(
-                    "step", event.step, loss=event.loss, learning_rate=event.learning_rate,
-                    grad_norm=event.grad_norm, seconds=round(event.seconds, 6),
-                )  # fmt: skip
+                self._append(
+                    StepLine(
+                        step=event.step,
+                        loss=event.loss,
+                        learning_rate=event.learning_rate,
+                        grad_norm=event.grad_norm,
+                        seconds=round(event.seconds, 6),
+                    )
+                )
                 self._recent.append((time.monotonic(), event.step, event.seconds))
-                self._tell("training", step=event.step, train_loss=event.loss, **self._speed())
-                if self._retry_at is not None and time.monotonic() >= self._retry_at:
-                    self.save(keep=True)
-            case Progress():
-                self._tell(_WORKING_STATE[event.what], progress=event.done / event.total)
+                factor = self.status.train_characters_per_token or self.status.characters_per_token
+                loss = per_character(event.loss, factor)
+                self._say("training", step=event.step, train_loss=loss, **self._speed())
+            case PartDone():
+                self._say(_WORKING_STATE[event.what], progress=event.done / event.total)
             case Evaluated():
-                self._log.append(
-                    "eval", event.step, val_loss=event.val_loss,
-                    val_loss_per_character=event.val_loss_per_character, tokens=event.tokens,
-                    whole=event.whole,
-                )  # fmt: skip
+                self._append(
+                    EvalLine(
+                        step=event.step,
+                        val_loss=event.val_loss,
+                        val_loss_per_character=event.val_loss_per_character,
+                        tokens=event.tokens,
+                        whole=event.whole,
+                    )
+                )
                 if not event.whole:
-                    changes = {"val_loss": event.val_loss}
-                    per_character = event.val_loss_per_character
-                    if 0 < per_character < math.inf:
-                        changes["characters_per_token"] = event.val_loss / per_character
-                    self._tell("evaluating", **changes)
+                    changes = {"val_loss": event.val_loss_per_character}
+                    if 0 < event.val_loss_per_character < math.inf:
+                        factor = event.val_loss / event.val_loss_per_character
+                        changes["characters_per_token"] = factor
+                    self._say("evaluating", **changes)
             case Sampled():
-                self._log.append("sample", event.step, prompt=event.prompt, text=event.text)
+                self._append(SampleLine(step=event.step, prompt=event.prompt, text=event.text))
+            case Skipped():
+                self.note(f"the {event.what} at step {event.step:,} failed: {event.reason}")
+            case StateDue():
+                self._save_state()
             case CheckpointDue():
                 self.save(event.keep)
 
-    def save(self, keep: bool) -> Path | None:
-        """Save a checkpoint of the trainer as it is, and what resuming from it needs.
+    def save(self, keep: bool) -> Path:
+        """Have a checkpoint of the trainer as it is on disk, and what resuming from it needs.
 
-        A full disk does not end the training: the older files stay, the status says so, and it
-        is tried again.
+        First comes the state, so that no checkpoint is ahead of what can be resumed. A checkpoint
+        that is there already is not written again.
 
         Args:
             keep: False for one that the next better checkpoint may replace.
 
         Returns:
-            the checkpoint's path, or None when it could not be written.
-        """
-        trainer = self._trainer
-        path = checkpoint_path(self.folder, trainer.step)
-        losses = {
-            "train_loss": trainer.train_loss,
-            "val_loss": trainer.val_loss,
-            "val_loss_per_character": trainer.val_loss_per_character,
-            "whole_val_loss": trainer.whole_val_loss,
-            "whole_val_loss_per_character": trainer.whole_val_loss_per_character,
-        }
-        settings = {"train": asdict(trainer.config)}
-        facts = self.facts | settings | losses | {"step": trainer.step, "created": utc_now()}
-        try:
-            save_checkpoint(path, trainer.model, self._tokenizer, facts)
-            write_atomic(self.folder / RESUME_FILE, save(trainer.state()))
-        except OSError as error:
-            self._retry_at = time.monotonic() + RETRY_SAVE_AFTER
-            message = f"cannot save step {trainer.step}: {error.strerror or error}"
-            self.note(f"{message}; the older checkpoints are whole, and it will be tried again")
-            return None
-        if self._retry_at is not None:
-            self._retry_at = None
-            self.note("")
-        if trainer.step != self.saved_step:
-            self._log.append("checkpoint", trainer.step, file=path.name, keep=keep)
-        self._log.sync()
-        self.saved_step = trainer.step
-        self._replace_provisional(path, keep)
-        return path
+            the checkpoint's path.
 
-    def folder_is_gone(self) -> bool:
-        """Whether the run folder was deleted, or another run has taken its place."""
+        Raises:
+            FolderGone: the run folder was deleted.
+        """
+        step = self._trainer.step
+        path = checkpoint_path(self.folder, step)
+        if keep:
+            self._provisional.discard(step)
+        elif not path.exists():  # else it is kept already, or known to be provisional
+            self._provisional.add(step)
+        self._save_state()
+        self._save_checkpoint()
+        if self._trainer.best_step == step:
+            for worse in self._provisional - {step}:
+                with suppress(OSError):
+                    checkpoint_path(self.folder, worse).unlink()
+            self._provisional &= {step}
+        return checkpoint_path(self.folder, step)
+
+    def _save_state(self) -> None:
+        trainer = self._trainer
+        facts = msgspec.structs.replace(
+            trainer.facts(),
+            provisional=tuple(sorted(self._provisional)),
+            tokenizer=self._tokenizer.to_dict(),
+        )
+        if facts == self._state_on_disk:
+            return
+        state = TrainingState(facts, trainer.tensors())
+        size = sum(tensor.nbytes for tensor in state.tensors.values())
+        self._persist(lambda: write_state(self.folder / RESUME_FILE, state), size)
+        self._persist(self._log.sync)
+        self._state_on_disk = facts
+
+    def _save_checkpoint(self) -> None:
+        trainer = self._trainer
+        if trainer.step == self._checkpoint_on_disk:
+            return
+        facts = CheckpointFacts(
+            step=trainer.step,
+            corpus=self._corpus,
+            train=asdict(trainer.config),
+            created=utc_now(),
+            **msgspec.structs.asdict(trainer.losses),
+        )
+
+        def write() -> None:
+            path = checkpoint_path(self.folder, trainer.step)
+            if not _holds_weights(path, trainer.model):
+                named = msgspec.structs.replace(facts, run=self.folder.name)
+                save_checkpoint(path, trainer.model, self._tokenizer, named)
+                self._log.append(CheckpointLine(step=trainer.step, file=path.name))
+
+        self._persist(write, 4 * trainer.model.config.n_params)
+        self._checkpoint_on_disk = trainer.step
+
+    def _append(self, line: AnyLine) -> None:
+        self._persist(lambda: self._log.append(line))
+
+    def _persist(self, write: Callable[[], None], size: int = 0) -> None:
+        """Write something that must not be missing: what hinders it is waited for.
+
+        Args:
+            size: of what is written, in bytes, where that is much.
+
+        Raises:
+            FolderGone: the run folder was deleted.
+        """
+        began = time.monotonic()
+        hindered = False
+        while True:
+            try:
+                write()
+                break
+            except OSError as error:
+                if not self.follow_folder():
+                    hindered = True
+                    self._wait_until_possible(error, size)
+        if hindered:
+            self.status = replace(self.status, message="")
+            self.note(f"written after {duration(time.monotonic() - began)}: nothing is missing")
+
+    def _wait_until_possible(self, error: OSError, size: int) -> None:
+        """Pause until there is room for what failed, or it is worth trying again."""
+        self._recent.clear()
+        full = error.errno in _FULL
+        reason = f"cannot write to {str(self.folder)!r}: {error.strerror or error}"
+        if full:
+            self._reserve.yield_small()
+            room = file_size(size + SMALL_FILES)
+            reason = f"the disk is full: the training waits until {room} are free"
+        while True:
+            self.status = replace(self.status, state="paused", message=reason)
+            self._write()
+            if self._wait():
+                self._reserve.release()
+                return
+            self.follow_folder()
+            if not full or (self._reserve.holds() and self._reserve.free() >= size):
+                return
+
+    def follow_folder(self) -> bool:
+        """Find out whether the run folder has moved, and follow it there.
+
+        Returns:
+            whether it has.
+
+        Raises:
+            FolderGone: it was deleted.
+        """
+        if self._is_here(self.folder):
+            return False
+        moved = None if self._folder_held is None else _path_of(self._folder_held)
+        if moved is None or not self._is_here(moved):
+            raise FolderGone(self.folder)
+        self.folder = self._reserve.folder = moved
+        self.note(f"the run folder is now {str(moved)!r}")
+        return True
+
+    def _is_here(self, folder: Path) -> bool:
+        """Whether this is the run folder, and nobody is about to delete it."""
         try:
-            return self.folder.stat().st_ino != self._folder_id
+            return folder.stat().st_ino == self._folder_id and (folder / RUN_FILE).exists()
         except OSError:
-            return True
+            return False
 
     def _take_settings(self) -> None:
         config = self._trainer.config
@@ -178,26 +330,31 @@ class Recorder:
         )  # fmt: skip
 
     def changed(self, message: str) -> None:
-        """Log that settings of the trainer were changed, and tell what they are now."""
+        """Log that settings of the trainer were changed, and say what they are now."""
         self._take_settings()
         self.note(message)
 
     def note(self, message: str) -> None:
         """Log an event in words and show it in the status."""
-        if message:
-            self._log.append("event", self._trainer.step, message=message)
         self.status = replace(self.status, message=message)
+        self._append(EventLine(step=self._trainer.step, message=message))
         self._write()
 
-    def answered(self, number: int) -> None:
-        """Tell that requests up to this number are carried out."""
+    def answered(self, number: int, answer: str = "") -> None:
+        """Say that requests up to this number are carried out.
+
+        Args:
+            answer: what came of it, where that is no event of its own.
+        """
+        if answer:
+            self.status = replace(self.status, message=answer)
         self.status = replace(self.status, answered=number)
         self._write()
 
     def pause(self) -> None:
-        """Tell that the trainer waits; the waiting does not count in the speed."""
+        """Say that the trainer waits; the waiting does not count in the speed."""
         self._recent.clear()
-        self._tell("paused")
+        self._say("paused")
 
     def abandon(self) -> None:
         """Let go of the run folder without another word."""
@@ -209,24 +366,21 @@ class Recorder:
             self._folder_held = None
 
     def close(self, state: str, message: str) -> None:
-        """Write the run's end: finished, stopped or failed, and why."""
-        self.abandon()
-        self._log.append("event", self._trainer.step, state=state, message=message)
-        self._log.close()
+        """Write the run's end: finished, stopped or failed, and why.
+
+        Raises:
+            FolderGone: the run folder was deleted.
+        """
+        self._reserve.release()
+        self._append(EventLine(step=self._trainer.step, message=message, state=state))
+        self._persist(self._log.close)
+        self._closed.set()
+        self._heart.join()
         self.status = replace(
             self.status, state=state, message=message, progress=0.0, seconds_left=None
         )
-        self._write()
-
-    def _replace_provisional(self, path: Path, keep: bool) -> None:
-        if keep:
-            if self._provisional == path:
-                self._provisional = None
-            return
-        if self._provisional not in (None, path):
-            with suppress(OSError):
-                self._provisional.unlink()
-        self._provisional = path
+        self._persist(self._write_status)
+        self.abandon()
 
     def _speed(self) -> dict[str, float | None]:
         if len(self._recent) < 5:
@@ -240,32 +394,65 @@ class Recorder:
             "seconds_left": remaining * (now - began) / (last - first),
         }
 
-    def _tell(self, state: str, **changes: Any) -> None:
+    def _say(self, state: str, **changes: Any) -> None:
         changed = state != self.status.state
         if state != "evaluating" and state != "sampling":
             changes["progress"] = 0.0
         best_step = self._trainer.best_step
-        best_val_loss = None if best_step is None else self._trainer.best_val_loss
-        self.status = replace(
-            self.status, state=state, best_step=best_step, best_val_loss=best_val_loss, **changes
-        )
+        self.status = replace(self.status, state=state, best_step=best_step, **changes)
+        if best_step is not None:
+            best = per_character(self._trainer.best_val_loss, self.status.characters_per_token)
+            self.status = replace(self.status, best_val_loss=best)
         if self.status.step >= self.status.max_steps:
             self.status = replace(self.status, seconds_left=None)
         if changed or time.monotonic() - self._written >= STATUS_EVERY:
             self._write()
 
     def _write(self) -> None:
+        """Write the status, or note that it is still to be written."""
+        try:
+            self._write_status()
+        except OSError:
+            self._status_lost = True
+
+    def _write_status(self) -> None:
         with self._lock:
             self._written = time.monotonic()
-            # Only read here: the heartbeat's thread must not undo what was told meanwhile.
+            # Only read here: the heartbeat's thread must not undo what was said meanwhile.
             status = replace(self.status, heartbeat=utc_now())
-            if self.folder_is_gone():
-                return
-            # A status that cannot be written (a full disk) must not end the training.
-            with suppress(OSError):
+            if self._is_here(self.folder):  # else another run may have its name
                 write_status(self.folder, status)
+            self._status_lost = False
 
     def _beat(self) -> None:
         while not self._closed.wait(HEARTBEAT_EVERY):
             if time.monotonic() - self._written >= HEARTBEAT_EVERY:
                 self._write()
+
+
+def _path_of(descriptor: int) -> Path | None:
+    """Where an open folder is now, on systems that can tell."""
+    try:
+        if sys.platform == "darwin":
+            import fcntl
+
+            found = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
+            return Path(os.fsdecode(found.rstrip(b"\0")))
+        return Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+    except OSError:
+        return None
+
+
+def _holds_weights(path: Path, model: GPT) -> bool:
+    """Whether a file is a checkpoint of just these weights."""
+    own = dict(model.named_parameters())
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            return False
+        with safe_open(path, framework="pt") as file:
+            return set(file.keys()) == own.keys() and all(
+                torch.equal(file.get_tensor(name), weight.detach().cpu())
+                for name, weight in own.items()
+            )
+    except (OSError, SafetensorError):
+        return False

@@ -1,8 +1,8 @@
 """The workshop's training loop, as an iterator of events.
 
-The trainer computes and tells; it knows no file, no clock of the user, no terminal. Whoever
-iterates decides what to do with an event, and may stop iterating after any of them: the model is
-then at `Trainer.step` finished updates, never in the middle of one.
+The trainer computes and says what it did; it knows no file, no clock of the user, no terminal.
+Whoever iterates decides what to do with an event, and may stop iterating after any of them: the
+model is then at `Trainer.step` finished updates, never in the middle of one.
 """
 
 from __future__ import annotations
@@ -14,31 +14,42 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import torch
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from tuigpt.config import SampleConfig, TrainConfig
-from tuigpt.errors import UserError
+from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import micro_batch_windows
 from tuigpt.generation.decode import generate, read_prompt
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.optimizers import build_optimizers
-from tuigpt.training.process_group import Order, Team
+from tuigpt.training.optimizers import build_optimizers, state_layout
+from tuigpt.training.process_group import ProcessGroup, UpdateSettings
+from tuigpt.training.state import (
+    OPTIMIZER,
+    RANDOM,
+    WEIGHTS,
+    Layout,
+    Losses,
+    TrainingFacts,
+    TrainingState,
+    require_tensors,
+)
 
 LONGEST_WHOLE_PASS = 4_000_000
 """Tokens of a validation part above which it is not measured whole at the end."""
 
-TELL_EVERY = 0.2
+REPORT_EVERY = 0.2
 """Seconds between two looks at the losses of updates on a device other than the CPU, because to
 look at one means to wait for the device."""
 
 
 @dataclass(frozen=True)
 class Stepped:
-    """One update is done. On another device than the CPU several are told together.
+    """One update is done. On another device than the CPU several are reported together.
 
     Attributes:
         step: number of updates done.
@@ -56,7 +67,7 @@ class Stepped:
 
 
 @dataclass(frozen=True)
-class Progress:
+class PartDone:
     """A part of an evaluation or a sample is done: `done` of `total` batches or tokens."""
 
     step: int
@@ -94,8 +105,29 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """An evaluation or a sample failed; the training is as it was.
+
+    Attributes:
+        what: "evaluation" or "sample".
+        reason: in one line.
+    """
+
+    step: int
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StateDue:
+    """The training should be safe on disk before what is computed from it next."""
+
+    step: int
+
+
+@dataclass(frozen=True)
 class CheckpointDue:
-    """The weights of this step are worth keeping now.
+    """The weights of this step are worth keeping now; all that is to be measured of them is.
 
     Attributes:
         keep: False when the checkpoint is kept only until a better one comes.
@@ -105,7 +137,7 @@ class CheckpointDue:
     keep: bool
 
 
-Event = Stepped | Progress | Evaluated | Sampled | CheckpointDue
+Event = Stepped | PartDone | Evaluated | Sampled | Skipped | StateDue | CheckpointDue
 
 
 class Diverged(UserError):
@@ -129,13 +161,9 @@ class Trainer:
         model: the model, on the device.
         config: the settings; those that `change` may change are as they are now.
         step: number of updates done.
-        out_of_patience: the val loss has not fallen for `patience` evaluations in a row.
-        train_loss: of the newest batch, or None.
-        val_loss: of the newest evenly spread evaluation with the weights as they are, or None.
-        val_loss_per_character: the same in nats per character.
-        whole_val_loss: `val_loss` over the whole validation part.
-        whole_val_loss_per_character: the same in nats per character.
-        best_val_loss: lowest `val_loss` so far, reached at `best_step`.
+        losses: what is known of the model as it is.
+        best_val_loss: lowest spread val loss so far, reached at `best_step`.
+        not_better: evaluations in a row whose val loss was not lower than the best.
     """
 
     def __init__(
@@ -144,40 +172,42 @@ class Trainer:
         tokenizer: Tokenizer,
         corpus: Corpus,
         config: TrainConfig,
-        team: Team | None = None,
+        group: ProcessGroup | None = None,
     ) -> None:
         """
         Args:
-            team: the processes among which each batch is shared out; None is this one alone.
+            group: the processes among which each batch is shared out; None is this one alone.
 
         Raises:
             ConfigError: the batch cannot be shared evenly.
         """
-        self._team = team or Team()
-        self._team.require_even(config.batch_size)
+        self._group = group or ProcessGroup()
+        self._group.require_even(config.batch_size)
         self.model = model
         self.config = config
         self.step = 0
-        self.out_of_patience = False
-        self.train_loss: float | None = None
-        self.val_loss: float | None = None
-        self.val_loss_per_character: float | None = None
-        self.whole_val_loss: float | None = None
-        self.whole_val_loss_per_character: float | None = None
+        self.losses = Losses()
         self.best_val_loss = math.inf
         self.best_step: int | None = None
+        self.not_better = 0
+        self._evaluated_step: int | None = None
         self._tokenizer = tokenizer
         self._corpus = corpus
         self._optimizers = build_optimizers(model, config)
         self._data_order = torch.Generator().manual_seed(config.seed)
-        self._together = self._team.together(model)
-        self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self._together
+        self._distributed = self._group.distributed(model)
+        self._forward: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]] = self._distributed
         self._device = model.lm_head.weight.device
-        self._at_once = micro_batch_windows(
-            model.config, config, self._device.type, self._team.size
+        self._micro_batch = micro_batch_windows(
+            model.config, config, self._device.type, self._group.size
         )
-        self._untold: list[_Update] = []
+        self._unreported: list[_Update] = []
         self._began = 0.0
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether the val loss has not fallen for `patience` evaluations in a row."""
+        return 0 < self.config.patience <= self.not_better
 
     @property
     def finished(self) -> bool:
@@ -185,53 +215,100 @@ class Trainer:
         return self.step >= self.config.max_steps or self.out_of_patience
 
     def run(self) -> Iterator[Event]:
-        """Train until `max_steps` or until patience is over, telling each thing as it happens.
+        """Train until `max_steps` or until patience is over, saying each thing as it happens.
 
         Raises:
             Diverged: a loss is not finite. On the CPU it was not applied; elsewhere the weights
                 may be spoilt by now, but no checkpoint was due since.
         """
-        evaluated_at = None
+        evaluated = False
         while self.step < self.config.max_steps:
-            if self.step % self.config.eval_interval == 0:
-                yield from self._evaluate_and_sample()
-                evaluated_at = self.step
+            evaluated = self.step % self.config.eval_interval == 0
+            keep = self.step > 0 and self.step % self.config.checkpoint_interval == 0
+            if keep:
+                yield StateDue(self.step)
+            if evaluated:
+                yield from self._evaluate_and_judge()
                 if self.out_of_patience:
                     break
-            if self.step and self.step % self.config.checkpoint_interval == 0:
-                yield CheckpointDue(self.step, keep=True)
+            if keep or (evaluated and self.best_step == self.step):
+                yield CheckpointDue(self.step, keep)
+            if evaluated and self.step:
+                yield from self.sample()
             config = self.config
-            dropout = self.model.config.dropout
-            self._team.give(Order(True, config.learning_rate, dropout, config.max_steps))
+            self._group.announce(
+                UpdateSettings(config.learning_rate, self.model.config.dropout, config.max_steps)
+            )
             self._update()
-            if self._must_tell():
-                yield from self._tell()
-        # First on disk, then measured: a kill during the last evaluation loses nothing.
-        yield CheckpointDue(self.step, keep=True)
-        if evaluated_at != self.step:
-            yield from self._evaluate_and_sample()
+            evaluated = False
+            if self._must_report():
+                yield from self._report()
+        yield StateDue(self.step)
+        if not evaluated:
+            yield from self._evaluate_and_judge()
         if self._corpus.n_val <= LONGEST_WHOLE_PASS:
             yield from self._evaluate(max_tokens=None)
         yield CheckpointDue(self.step, keep=True)
+        yield from self.sample()
 
     def follow(self) -> None:
-        """Do a team's updates with its leader, until the leader ends."""
-        while (order := self._team.receive()).goes_on:
+        """Do the updates that rank 0 announces, until it announces the end."""
+        while (update := self._group.next_update()) is not None:
             self.change(
-                learning_rate=order.learning_rate,
-                dropout=order.dropout,
-                max_steps=order.max_steps,
+                learning_rate=update.learning_rate,
+                dropout=update.dropout,
+                max_steps=update.max_steps,
             )
             self._update()
-            self._untold.clear()
+            self._unreported.clear()
 
     def end(self) -> None:
-        """Let those who follow go; no update can be done after this."""
-        if self._team.leads:
-            self._team.give(Order(False))
+        """Let the other processes end; no update can be done after this."""
+        if self._group.is_rank_0:
+            self._group.announce(None)
 
     def sample(self) -> Iterator[Event]:
-        """Let the model write from the sample prompt. Disturbs no other random stream."""
+        """Let the model write from the sample prompt. Disturbs no other random stream.
+
+        Raises:
+            Diverged: what the model predicts is no longer a number.
+        """
+        if self.config.sample_tokens:
+            yield from self._harmless("sample", self._sample())
+
+    def evaluate(self) -> Iterator[Event]:
+        """Measure the model on an evenly spread part of the validation text.
+
+        It decides nothing: best and patience are those of the evaluations that `run` does.
+
+        Raises:
+            Diverged: the validation loss is no longer a number.
+        """
+        yield from self._evaluate(self.config.eval_tokens)
+
+    def _evaluate_and_judge(self) -> Iterator[Event]:
+        yield from self.evaluate()
+        val_loss = self.losses.val_loss
+        if val_loss is None or not self.step:
+            return
+        if val_loss < self.best_val_loss:
+            self.best_val_loss, self.best_step = val_loss, self.step
+            self.not_better = 0
+        elif self.step not in (self._evaluated_step, self.best_step):
+            self.not_better += 1
+        self._evaluated_step = self.step
+
+    def _harmless(self, what: str, work: Iterator[Event]) -> Iterator[Event]:
+        """Work that a training can do without: where it fails, that is an event."""
+        try:
+            yield from work
+        except Diverged:
+            raise
+        except Exception as error:
+            reason = next(iter(str(error).strip().splitlines()), "")
+            yield Skipped(self.step, what, f"{type(error).__name__}: {reason}".rstrip(": "))
+
+    def _sample(self) -> Iterator[Event]:
         config = self.config
         prompt = read_prompt(config.sample_prompt, self._tokenizer)
         settings = SampleConfig(
@@ -241,7 +318,7 @@ class Trainer:
         try:
             for token in generate(self.model, prompt.ids, settings):
                 ids.append(token)
-                yield Progress(self.step, "sample", len(ids), settings.max_new_tokens)
+                yield PartDone(self.step, "sample", len(ids), settings.max_new_tokens)
         except UserError:  # its logits are not finite
             what = f"the model's predictions are no longer numbers at step {self.step}"
             raise self._diverged(what) from None
@@ -264,11 +341,14 @@ class Trainer:
         Raises:
             ConfigError: a value with which no training can work.
         """
-        given = dict(learning_rate=learning_rate, max_steps=max_steps, patience=patience)
-        changes: dict[str, Any] = {name: x for name, x in given.items() if x is not None}
-        self.config = replace(self.config, **changes)
+        changes: dict[str, Any] = dict(
+            learning_rate=learning_rate, max_steps=max_steps, patience=patience
+        )
+        changes = {name: value for name, value in changes.items() if value is not None}
+        config = replace(self.config, **changes)
         if dropout is not None:
             self.model.set_dropout(dropout)
+        self.config = config
 
     def learning_rate(self) -> float:
         """The rate of the next update."""
@@ -280,9 +360,9 @@ class Trainer:
         Raises:
             RuntimeError: it does not work on this machine; the trainer is as it was.
         """
-        compiled = torch.compile(self._together)
-        shape = self._pieces()[0], self.model.config.block_size
-        tokens = torch.zeros(shape, dtype=torch.int64, device=self._device)
+        compiled = torch.compile(self._distributed)
+        size = self._micro_batches()[0], self.model.config.block_size
+        tokens = torch.zeros(size, dtype=torch.int64, device=self._device)
         try:
             with torch.random.fork_rng(), self._autocast():
                 compiled(tokens, tokens)[1].backward()
@@ -293,61 +373,113 @@ class Trainer:
             self.model.zero_grad(set_to_none=True)
         self._forward = compiled
 
-    def state(self) -> dict[str, Tensor]:
-        """Everything but the weights that an exact continuation needs, as named tensors."""
-        tensors = {
-            f"optimizer.{name}.{key}": value.detach().cpu().contiguous()
-            for name, parameter in self.model.named_parameters()
-            for optimizer in self._optimizers
-            for key, value in optimizer.state.get(parameter, {}).items()
-        }
-        tensors["random.data_order"] = self._data_order.get_state()
-        tensors["random.cpu"] = torch.get_rng_state()
-        if self.model.lm_head.weight.is_cuda:
-            tensors["random.cuda"] = torch.cuda.get_rng_state()
-        best = [self.best_val_loss, -1 if self.best_step is None else self.best_step]
-        tensors["best"] = torch.tensor(best, dtype=torch.float64)
-        config, dropout = self.config, self.model.config.dropout
-        changeable = [config.learning_rate, dropout, config.max_steps, config.patience]
-        tensors["changeable"] = torch.tensor(changeable, dtype=torch.float64)
-        tensors["step"] = torch.tensor(self.step)
-        return tensors
+    def state(self) -> TrainingState:
+        """Everything that an exact continuation needs."""
+        return TrainingState(self.facts(), self.tensors())
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Go on where `state` was taken; the model must hold the weights of that step.
+    def facts(self) -> TrainingFacts:
+        """The part of `state` that is no tensor."""
+        config = self.config
+        known = self.best_step is not None
+        return TrainingFacts(
+            step=self.step,
+            losses=self.losses,
+            best_val_loss=self.best_val_loss if known else None,
+            best_step=self.best_step,
+            evaluated_step=self._evaluated_step,
+            not_better=self.not_better,
+            learning_rate=config.learning_rate,
+            dropout=self.model.config.dropout,
+            max_steps=config.max_steps,
+            patience=config.patience,
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors of `state`, on the CPU."""
+        parameters = dict(self.model.named_parameters())
+        tensors: dict[str, Tensor] = {WEIGHTS + name: p for name, p in parameters.items()}
+        for optimizer in self._optimizers:
+            for name, parameter in parameters.items():
+                for key, value in optimizer.state.get(parameter, {}).items():
+                    if isinstance(value, Tensor):
+                        tensors[f"{OPTIMIZER}{name}.{key}"] = value
+        tensors[RANDOM + "data_order"] = self._data_order.get_state()
+        tensors[RANDOM + "cpu"] = torch.get_rng_state()
+        if self._device.type == "cuda":
+            tensors[RANDOM + "cuda"] = torch.cuda.get_rng_state()
+        return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+    def restore(self, state: TrainingState) -> None:
+        """Go on where `state` was taken.
+
+        Where it holds no weights, the model must have those of that step.
 
         Raises:
-            KeyError: a tensor is missing.
+            ConfigError, ValueError: it is not of such a training; the text says what is wrong.
         """
+        facts = state.facts
         parameters = dict(self.model.named_parameters())
-        entries: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in parameters.values()}
-        for full_name, value in tensors.items():
-            kind, _, rest = full_name.partition(".")
-            if kind == "optimizer":
-                name, _, key = rest.rpartition(".")
-                entries[parameters[name]][key] = value
+        weights = state.of_kind(WEIGHTS)
+        if weights or facts.format > 1:
+            require_tensors(weights, {n: (p.shape, p.dtype) for n, p in parameters.items()})
+        remembered = state.of_kind(OPTIMIZER)
+        require_tensors(remembered, self._remembered_layout() if facts.step else {})
+        random = state.of_kind(RANDOM)
+        cuda_random = random.pop("cuda", None)  # a training may move to a device without
+        generator = (self._data_order.get_state().shape, torch.uint8)
+        require_tensors(random, {"data_order": generator, "cpu": generator})
+        self.change(
+            learning_rate=facts.learning_rate,
+            dropout=facts.dropout,
+            max_steps=facts.max_steps,
+            patience=facts.patience,
+        )
+
+        with torch.no_grad():
+            for name, value in weights.items():
+                parameters[name].copy_(value)
+        names = {p: name for name, p in parameters.items()}
+        entries: dict[nn.Parameter, dict[str, Tensor]] = {p: {} for p in names}
+        for full_name, value in remembered.items():
+            name, _, key = full_name.rpartition(".")
+            entries[parameters[name]][key] = value
         for optimizer in self._optimizers:
             # Loading through the optimizer puts each tensor on the device that it wants.
             optimizer_state = optimizer.state_dict()
             own = [p for group in optimizer.param_groups for p in group["params"]]
             optimizer_state["state"] = dict(enumerate(entries[p] for p in own))
             optimizer.load_state_dict(optimizer_state)
-        self._data_order.set_state(tensors["random.data_order"])
-        torch.set_rng_state(tensors["random.cpu"])
-        if self.model.lm_head.weight.is_cuda and "random.cuda" in tensors:
-            torch.cuda.set_rng_state(tensors["random.cuda"])
-        best_val_loss, best_step = tensors["best"].tolist()
-        self.best_val_loss = best_val_loss
-        self.best_step = None if best_step < 0 else int(best_step)
-        self.step = int(tensors["step"])
-        rate, dropout, max_steps, patience = tensors["changeable"].tolist()
-        self.change(
-            learning_rate=rate, dropout=dropout, max_steps=int(max_steps), patience=int(patience)
-        )
+        try:
+            self._data_order.set_state(random["data_order"])
+            torch.set_rng_state(random["cpu"])
+            if self._device.type == "cuda" and cuda_random is not None:
+                torch.cuda.set_rng_state(cuda_random)
+        except (RuntimeError, TypeError):
+            raise ValueError("its random generators' states are none") from None
+        self.step = facts.step
+        self.losses = facts.losses
+        self.best_step = facts.best_step
+        self.best_val_loss = math.inf if facts.best_val_loss is None else facts.best_val_loss
+        self._evaluated_step = facts.evaluated_step
+        self.not_better = facts.not_better
+        if facts.format == 1 and self.best_step is not None:  # which did not count them
+            self.not_better = (self.step - self.best_step) // self.config.eval_interval
+            self._evaluated_step = self.step
+
+    def _remembered_layout(self) -> dict[str, Layout]:
+        """What the optimizers remember once an update is done, by name."""
+        names = {p: name for name, p in self.model.named_parameters()}
+        return {
+            f"{names[p]}.{key}": (p.shape if shape is None else shape, dtype)
+            for optimizer in self._optimizers
+            for key, (shape, dtype) in state_layout(optimizer).items()
+            for group in optimizer.param_groups
+            for p in group["params"]
+        }
 
     def _update(self) -> None:
-        """Do one update; it is told later, by `_tell`."""
-        if not self._untold:
+        """Do one update; it is reported later, by `_report`."""
+        if not self._unreported:
             self._began = time.perf_counter()
         config, model = self.config, self.model
         rate = self.learning_rate()
@@ -365,62 +497,61 @@ class Trainer:
         for optimizer in self._optimizers:
             optimizer.step()
         self.step += 1
-        self._untold.append(done)
-        self.val_loss = self.val_loss_per_character = None
-        self.whole_val_loss = self.whole_val_loss_per_character = None
+        self._unreported.append(done)
+        self.losses = Losses()
 
     def _gradients(self) -> Tensor:
-        """The gradients of a new batch, computed in pieces that add up; gives the batch's loss."""
+        """The gradients of a new batch, summed over its micro-batches; gives the batch's loss."""
         batch = self._corpus.batch(self.config.batch_size, self._data_order)
-        inputs, targets = (self._team.share(rows) for rows in batch)
+        inputs, targets = (self._group.share_of(rows) for rows in batch)
         total = torch.zeros((), device=self._device)
         first = 0
-        for rows in self._pieces():
+        for rows in self._micro_batches():
             part = slice(first, first + rows)
             first += rows
-            with self._apart(until=first == len(inputs)):
+            with self._gradients_kept_local(until=first == len(inputs)):
                 with self._autocast():
                     _, loss = self._forward(inputs[part], targets[part])
                 loss = loss * (rows / len(inputs))
                 torch.autograd.backward(loss)
             total += loss.detach()
-        return self._team.mean(total)
+        return self._group.mean(total)
 
-    def _apart(self, until: bool) -> AbstractContextManager[None]:
-        """Keep the gradients of this process to itself, until the last piece of a batch."""
-        if until or not isinstance(self._together, DistributedDataParallel):
+    def _gradients_kept_local(self, until: bool) -> AbstractContextManager[None]:
+        """Keep the gradients of this process to itself, until the last micro-batch of a batch."""
+        if until or not isinstance(self._distributed, DistributedDataParallel):
             return nullcontext()
-        together: AbstractContextManager[None] = self._together.no_sync()
-        return together
+        local: AbstractContextManager[None] = self._distributed.no_sync()
+        return local
 
-    def _pieces(self) -> list[int]:
-        """How many windows of its batch a process computes at a time: parts of nearly one size."""
-        rows = self.config.batch_size // self._team.size
-        count = -(-rows // self._at_once)
+    def _micro_batches(self) -> list[int]:
+        """The sizes of the micro-batches of this process's share: nearly one size."""
+        rows = self.config.batch_size // self._group.size
+        count = -(-rows // self._micro_batch)
         return [rows // count + (i < rows % count) for i in range(count)]
 
     def _autocast(self) -> torch.autocast:
         enabled = self.config.precision == "bfloat16"
         return torch.autocast(self._device.type, torch.bfloat16, enabled=enabled)
 
-    def _must_tell(self) -> bool:
+    def _must_report(self) -> bool:
         config = self.config
         return (
             self._device.type == "cpu"
             or self.step >= config.max_steps
             or self.step % config.eval_interval == 0
             or self.step % config.checkpoint_interval == 0
-            or time.perf_counter() - self._began >= TELL_EVERY
+            or time.perf_counter() - self._began >= REPORT_EVERY
         )
 
-    def _tell(self) -> Iterator[Event]:
-        """Tell what was done since the last call, after waiting for the device."""
-        untold, self._untold = self._untold, []
-        for done in untold:
+    def _report(self) -> Iterator[Event]:
+        """Say what was done since the last call, after waiting for the device."""
+        unreported, self._unreported = self._unreported, []
+        for done in unreported:
             self._require_finite(done)
-        seconds = (time.perf_counter() - self._began) / len(untold)
-        self.train_loss = float(untold[-1].loss)
-        for done in untold:
+        seconds = (time.perf_counter() - self._began) / len(unreported)
+        self.losses = Losses(train_loss=float(unreported[-1].loss))
+        for done in unreported:
             loss, grad_norm = float(done.loss), float(done.grad_norm)
             yield Stepped(done.step, loss, done.learning_rate, grad_norm, seconds)
 
@@ -432,20 +563,11 @@ class Trainer:
                 f" gradient {grad_norm}): training stopped before such weights were saved"
             )
 
-    def _evaluate_and_sample(self) -> Iterator[Event]:
-        config = self.config
-        yield from self._evaluate(config.eval_tokens)
-        if self.val_loss is not None and self.val_loss < self.best_val_loss and self.step:
-            self.best_val_loss, self.best_step = self.val_loss, self.step
-            yield CheckpointDue(self.step, keep=False)
-        if self.step and config.sample_tokens:
-            yield from self.sample()
-        if config.patience and self.best_step is not None:
-            waited = (self.step - self.best_step) // config.eval_interval
-            self.out_of_patience = waited >= config.patience
-
     def _evaluate(self, max_tokens: int | None) -> Iterator[Event]:
-        corpus, batch_size = self._corpus, self._at_once
+        yield from self._harmless("evaluation", self._measure(max_tokens))
+
+    def _measure(self, max_tokens: int | None) -> Iterator[Event]:
+        corpus, batch_size = self._corpus, self._micro_batch
         n_batches = corpus.n_val_batches(batch_size, max_tokens)
         total, tokens, characters = 0.0, 0, 0
         self.model.eval()
@@ -455,18 +577,20 @@ class Trainer:
             total += float(loss) * targets.numel()
             tokens += targets.numel()
             characters += int(corpus.token_characters[targets].sum())
-            yield Progress(self.step, "evaluation", done, n_batches)
+            yield PartDone(self.step, "evaluation", done, n_batches)
         if not tokens:
             return
         per_token, per_character = total / tokens, total / max(1, characters)
         whole = max_tokens is None
-        if whole:
-            self.whole_val_loss, self.whole_val_loss_per_character = per_token, per_character
-        else:
-            self.val_loss, self.val_loss_per_character = per_token, per_character
+        names = ("whole_val_loss", "whole_val_loss_per_character")
+        if not whole:
+            names = ("val_loss", "val_loss_per_character")
+        measured = dict(zip(names, (per_token, per_character), strict=True))
+        self.losses = msgspec.structs.replace(self.losses, **measured)
         yield Evaluated(self.step, per_token, per_character, tokens, whole)
         if not math.isfinite(per_token):
             raise self._diverged(f"the validation loss is no longer a number at step {self.step}")
 
     def _diverged(self, what: str) -> Diverged:
-        return Diverged(f"{what}; try a lower --learning-rate than {self.config.learning_rate:g}")
+        rate = self.config.learning_rate
+        return Diverged(f"{what}; try a lower ", Setting("learning_rate"), f" than {rate:g}")

@@ -1,4 +1,4 @@
-"""Messages that the panes send to the app, which alone acts on them."""
+"""What a pane asks of the app: to show something else. All else a pane does itself."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
-from tuigpt.config import SampleConfig
 from tuigpt.runs.folder import Checkpoint
 
 
 @dataclass
 class OpenCheckpoint(Message):
-    """Generate from this checkpoint from now on."""
+    """Write with this checkpoint from now on."""
 
     checkpoint: Checkpoint
 
@@ -25,38 +24,14 @@ class WatchRun(Message):
 
 
 @dataclass
-class ShowPoet(Message):
-    """Have the built-in model in the lists from now on, or not."""
+class StartingRun(Message):
+    """A trainer is being started for this run; "" once it has its run folder, or was refused."""
 
-    shown: bool
-
-
-@dataclass
-class Write(Message):
-    """Let the open checkpoint go on from a prompt."""
-
-    prompt: str
-    config: SampleConfig
-
-
-class StopWriting(Message):
-    """End the text that is being written, and keep it."""
+    name: str
 
 
 @dataclass
-class AskTrainer(Message):
-    """Ask the watched run's trainer for something (see `runs.control`)."""
+class Acknowledged(Message):
+    """Something was done, or is being done, as asked: for the status line."""
 
-    action: str
-
-
-class ResumeRun(Message):
-    """Go on with the watched run, which is not running."""
-
-
-class ChangeRun(Message):
-    """Ask for other settings of the watched run, which is at work."""
-
-
-class DiscardRun(Message):
-    """Ask whether to end the watched run, which is at work, and to delete it."""
+    text: str

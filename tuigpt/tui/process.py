@@ -7,6 +7,8 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
+from tuigpt.child import child_environment, last_line
+
 _LONGEST_LINE = 1 << 20
 
 _GRACE = 2.0
@@ -21,7 +23,12 @@ async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
         OSError, ValueError: it cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
-        *command, stdin=DEVNULL, stdout=PIPE, stderr=PIPE, limit=_LONGEST_LINE
+        *command,
+        env=child_environment(),
+        stdin=DEVNULL,
+        stdout=PIPE,
+        stderr=PIPE,
+        limit=_LONGEST_LINE,
     )
     try:
         yield process
@@ -40,5 +47,4 @@ async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
 async def complaint(process: Process) -> str:
     """The last line that a process that failed wrote for the user."""
     assert process.stderr is not None
-    lines = (await process.stderr.read()).decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].removeprefix("tuigpt: ") if lines else "it ended early"
+    return last_line((await process.stderr.read()).decode("utf-8", "replace")) or "it ended early"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -18,7 +19,7 @@ RULERS = [
 ]  # fmt: skip
 
 
-def series(points: list[tuple[float, float]], memory: float = 1.0) -> Series:
+def series(points: Sequence[tuple[float, float]], memory: float = 1.0) -> Series:
     made = Series(memory)
     made.extend([x for x, _ in points], [y for _, y in points])
     return made

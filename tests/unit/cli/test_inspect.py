@@ -75,6 +75,14 @@ def test_symbols_and_lines_are_shown_without_harm(
     assert "U+202E" in rarest and "\u202e" not in rarest and "◌\u0301" in rarest
 
 
+def test_letters_in_two_forms_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    composed, decomposed = "caf\u00e9 und \u00fc\n", "cafe\u0301 und \u00fc\n"
+    told_of = told(capsys, write(tmp_path, (composed + decomposed) * 200))["letters"][0]
+    assert told_of.endswith("the text has both: \u00e9 = e \u25cc\u0301")
+    for text in (composed, decomposed):
+        assert "letters" not in told(capsys, write(tmp_path, text * 400))
+
+
 def test_a_large_alphabet_gets_a_warning_and_advice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -138,23 +146,26 @@ def test_the_app_gets_offers(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["inspect", "--json", path]) == 2
     (problem,) = records(capsys)
     assert problem["kind"] == "problem" and "is not UTF-8" in problem["message"]
-    assert problem["offer"] == {"arguments": ["--encoding=cp1252"], "words": "read as cp1252"}
+    assert problem["offer"] == {"words": "read as cp1252", "encoding": "cp1252", "fetch": False}
     assert main(["inspect", "--json", "tinyshakespeare"]) == 2
-    assert records(capsys)[0]["offer"] == {"arguments": ["--fetch"], "words": "fetch it now"}
+    assert records(capsys)[0]["offer"] == {"words": "fetch it now", "encoding": "", "fetch": True}
     assert main(["inspect", "--json", str(tmp_path / "nothing")]) == 2
     assert records(capsys)[0]["offer"] is None
 
 
 def test_the_cache_is_shown_and_cleared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    entry = tmp_path / "home" / "cache" / "tokens-0"
+    entry = tmp_path / "home" / "cache" / f"tokens-{0:032x}"
     entry.mkdir(parents=True)
     (entry / "tokens.bin").write_bytes(b"x" * 5000)
-    (entry / "about.json").write_text('{"text": "poems", "tokens": 5000, "vocab_size": 65}')
-    (entry.parent / "suffixes-0.npy").write_bytes(b"x" * 1000)
+    about = {"text": "poems", "sha256": "", "characters": 9000, "tokens": 5000, "dtype": "|u1"}
+    (entry / "about.json").write_text(json.dumps(about | {"vocab_size": 65}))
+    fetched = entry.parent / "tinyshakespeare.txt"
+    fetched.write_bytes(b"x" * 1000)
+    (entry.parent / "letter.txt").write_text("mine")
     assert main(["cache"]) == 0
     out = capsys.readouterr().out
     assert "10.0 GB" in out and "poems: 5,000 tokens of 65 different ones" in out
-    assert "suffixes-0.npy" in out
+    assert "tinyshakespeare.txt" in out and "letter.txt" not in out
     assert main(["cache", "clear"]) == 0
     assert "6.1 kB freed" in capsys.readouterr().out
-    assert list(entry.parent.iterdir()) == []
+    assert [path.name for path in entry.parent.iterdir()] == ["letter.txt"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -13,8 +14,7 @@ from pathlib import Path
 import pytest
 from conftest import VERSE, MakeRun
 
-from tuigpt.cli.main import main
-from tuigpt.runs import lock
+from tuigpt.cli.main import COMMANDS, main
 from tuigpt.runs.folder import Run
 from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import utc_now
@@ -93,11 +93,11 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (["verse.txt", "--name=a@1"], "--name 'a@1' cannot be"),
         (["verse.txt", "--name=a\x1b[31m\nb"], "cannot be a run's name"),
         (["verse.txt", "--n-embd=1000000"], "memory"),
-        (["verse.txt", "--n-layer=1000000000"], "memory"),
+        (["verse.txt", "--n-layer=1000000000"], "--n-layer is 1000000000, but it must be at most"),
         (["verse.txt", "--no-such-flag"], "--no-such-flag"),
         (["verse.txt", "--no-\x1b[31m-flag\n"], "no flag"),
         (["--resume", "gone"], "no run 'gone'.*there are no runs yet"),
-        (["verse.txt", "--resume", "gone"], "--resume takes the text, .* from the run: leave"),
+        (["--name=b", "--resume", "gone"], "--resume takes the name .* from the run: leave"),
     ],
 )
 def test_train(
@@ -148,7 +148,7 @@ class TestResume:
         def no_locks(*arguments: object, **options: object) -> bool:
             raise OSError(errno.ENOLCK, "No locks available")
 
-        monkeypatch.setattr(lock, "lock_descriptor", no_locks)
+        monkeypatch.setattr(fcntl, "flock", no_locks)
         make_run("busy", state="training", pid=os.getpid(), host=socket.gethostname())
         said = refusal(capsys, "train", "--resume", "busy")
         assert f"run 'busy' is being trained already (process {os.getpid()})\n" in said
@@ -156,15 +156,17 @@ class TestResume:
     def test_one_whose_process_number_is_now_somebody_elses(
         self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
     ) -> None:
-        make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
+        killed = make_run("killed", state="training", pid=os.getpid(), host=socket.gethostname())
+        (killed.folder / "trainer.lock").touch()
         said = refusal(capsys, "train", "--resume", "killed")
-        assert "run 'killed' cannot be resumed: its run.json" in said  # which was made by hand
+        # It was made by hand.
+        assert "run 'killed' cannot be resumed: its resume.safetensors cannot be used" in said
 
     def test_a_finished_run(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert main(["train", "verse.txt", "--name=done", *SMALL, "--max-steps=2"]) == 0
         capsys.readouterr()
         said = refusal(capsys, "train", "--resume", "done")
-        assert "run 'done' is finished, at step 2 of 2; to go on" in said
+        assert "run 'done' is finished, at step 2 of 2; to resume" in said
 
         text = tmp_path / "verse.txt"
         resume = tmp_path / "home" / "runs" / "done" / "resume.safetensors"
@@ -177,9 +179,9 @@ class TestResume:
         assert "verse.txt" in refusal(capsys, "train", "--resume", "done")
         resume.write_bytes(resume.read_bytes()[:-9])
         said = refusal(capsys, "train", "--resume", "done")
-        assert "run 'done' cannot be resumed: it has no readable resume.safetensors" in said
+        assert "its resume.safetensors cannot be used, the file is cut short" in said
         resume.unlink()
-        assert "no readable resume.safetensors" in refusal(capsys, "train", "--resume", "done")
+        assert "resume.safetensors cannot be used" in refusal(capsys, "train", "--resume", "done")
 
     def test_a_run_of_another_kind(
         self, capsys: pytest.CaptureFixture[str], make_run: MakeRun
@@ -311,6 +313,41 @@ def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]
         assert ended.value.code == 0
         out = re.sub(r"\s+", " ", capsys.readouterr().out)
         assert [word for word in words if word not in out] == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_each_command_fits_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith(f"usage: tuigpt {command} ")
+    assert f"examples:\n  tuigpt {'' if command == 'recite' else command}" in out
+
+
+def test_a_home_before_the_command_or_behind_it(
+    capsys: pytest.CaptureFixture[str], make_run: MakeRun, tmp_path: Path
+) -> None:
+    make_run("one")
+    for arguments in (
+        ["--home", str(tmp_path / "home"), "list"],
+        ["list", f"--home={tmp_path / 'home'}"],
+        ["--home=elsewhere", "list", "--home", str(tmp_path / "home")],
+    ):
+        assert main(arguments) == 0
+        assert capsys.readouterr().out.startswith("one  finished")
+
+
+def test_what_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    said = refusal(capsys, "genrate", "poet")
+    assert "no command 'genrate'; did you mean generate? (see tuigpt --help)" in said
+    said = refusal(capsys, "train", "--max-step=5")
+    assert "no flag '--max-step'; did you mean --max-steps? (see tuigpt train --help)" in said
+    assert "no flag '--hom'; did you mean --home?" in refusal(capsys, "--hom=x", "list")
 
 
 def test_the_workshops_spelling_of_flags(

@@ -1,22 +1,25 @@
 """Tests of generation against the workshop's loop, written out here as its part 4 describes it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from tuigpt.config import GPTConfig, SampleConfig
-from tuigpt.errors import UserError
+from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation import decode
 from tuigpt.generation import kv_cache as cached
 from tuigpt.generation.decode import (
-    Writer,
+    TextGenerator,
     first_difference,
     generate,
     plain,
     read_prompt,
     refuse_broken_weights,
 )
-from tuigpt.generation.kv_cache import fastest_type
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 
@@ -51,6 +54,18 @@ def workshop(model: GPT, ids: list[int], config: SampleConfig) -> list[int]:
             token = torch.multinomial(F.softmax(logits, dim=-1), num_samples=1)
             idx = torch.cat((idx, token), dim=1)
     return idx[0, len(ids) :].tolist()
+
+
+@contextmanager
+def limited_memory() -> Iterator[None]:
+    """Let no allocation of more than a few gigabytes succeed."""
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (16 * 2**30, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def random_ids(count: int, model: GPT, seed: int = 1) -> torch.Tensor:
@@ -91,7 +106,7 @@ def test_every_sampler_writes_what_the_plain_loop_writes() -> None:
         dict(top_k=1),
         dict(top_k=100_000),
     ):
-        config = SampleConfig(max_new_tokens=3 * BLOCK, **settings)  # type: ignore[arg-type]
+        config = SampleConfig(max_new_tokens=3 * BLOCK, **settings)
         assert list(generate(model, ids, config)) == list(plain(model, ids, config)), settings
 
 
@@ -101,9 +116,9 @@ def test_a_close_draw_is_decided_by_the_plain_loop(monkeypatch: pytest.MonkeyPat
     model = make_model()
     ids = random_ids(4, model)
     config = SampleConfig(2 * BLOCK, 1.0, seed=3)
-    writer = Writer(model, ids, config)
-    assert [tokens[0] for tokens in writer] == workshop(model, ids.tolist(), config)
-    assert writer.decided_plainly == 2 * BLOCK
+    texts = TextGenerator(model, ids, config)
+    assert [tokens[0] for tokens in texts] == workshop(model, ids.tolist(), config)
+    assert texts.recomputed == 2 * BLOCK
 
 
 def test_logits_off_by_less_than_the_tolerance_change_no_token(
@@ -127,14 +142,15 @@ def test_logits_off_by_less_than_the_tolerance_change_no_token(
     monkeypatch.setattr("tuigpt.generation.samplers.ROUNDING", 1e-3)
     model = make_model(2, vocab_size=60)
     decided = 0
-    for seed, settings in enumerate(
-        [dict(), dict(top_p=0.8), dict(min_p=0.1), dict(top_k=5), dict(temperature=0.0)] * 4
-    ):
-        config = SampleConfig(60, seed=seed, **settings)  # type: ignore[arg-type]
-        writer = Writer(model, random_ids(3, model), config)
-        ids = [tokens[0] for tokens in writer]
-        assert ids == list(plain(model, random_ids(3, model), config)), settings
-        decided += writer.decided_plainly
+    settings: list[dict[str, Any]] = [
+        dict(), dict(top_k=0), dict(temperature=1.4), dict(top_k=5), dict(temperature=0.0)
+    ]  # fmt: skip
+    for seed, some in enumerate(settings * 4):
+        config = SampleConfig(60, seed=seed, **some)
+        texts = TextGenerator(model, random_ids(3, model), config)
+        ids = [tokens[0] for tokens in texts]
+        assert ids == list(plain(model, random_ids(3, model), config)), some
+        decided += texts.recomputed
     assert 0 < decided < 600
 
 
@@ -150,7 +166,7 @@ def test_samples_are_those_of_their_seeds() -> None:
     model = make_model()
     ids = random_ids(5, model)
     config = SampleConfig(3 * BLOCK, 1.0, seed=2**63 - 2)
-    rows = list(zip(*Writer(model, ids, config, samples=4), strict=True))
+    rows = list(zip(*TextGenerator(model, ids, config, samples=4), strict=True))
     for row, seed in zip(rows, (2**63 - 2, 2**63 - 1, 0, 1), strict=True):
         alone = SampleConfig(3 * BLOCK, 1.0, seed=seed)
         assert list(row) == list(plain(model, ids, alone))
@@ -162,7 +178,7 @@ def test_a_text_goes_on_from_any_place_as_it_would_have() -> None:
     config = SampleConfig(3 * BLOCK, 1.0, seed=7)
     whole = list(generate(model, ids, config))
     for place in (0, 1, BLOCK, len(whole) - 1, len(whole)):
-        rest = [t[0] for t in Writer(model, ids, config, given=whole[:place])]
+        rest = [t[0] for t in TextGenerator(model, ids, config, forced_ids=whole[:place])]
         assert whole[:place] + rest == whole
 
 
@@ -172,33 +188,48 @@ def test_a_branch_keeps_the_draws_of_its_places() -> None:
     config = SampleConfig(BLOCK, 1.0, seed=7)
     whole = list(generate(model, ids, config))
     other = (whole[4] + 1) % model.config.vocab_size
-    branch = [t[0] for t in Writer(model, ids, config, given=[*whole[:4], other])]
+    branch = [t[0] for t in TextGenerator(model, ids, config, forced_ids=[*whole[:4], other])]
     assert len(branch) == BLOCK - 5
-    again = [t[0] for t in Writer(model, ids, config, given=[*whole[:4], other, branch[0]])]
+    again = [
+        t[0] for t in TextGenerator(model, ids, config, forced_ids=[*whole[:4], other, branch[0]])
+    ]
     assert again == branch[1:]
 
 
-def test_settings_act_at_the_next_token_and_are_recorded() -> None:
+def test_a_config_acts_at_the_next_token() -> None:
     model = make_model(4)
     ids = random_ids(5, model)
     hot, cold = SampleConfig(BLOCK, 1.5, seed=7), SampleConfig(BLOCK, 0.0, seed=7)
-    writer = Writer(model, ids, hot)
-    begun = [next(writer)[0] for _ in range(6)]
-    writer.config = hot
-    assert writer.changes == []
-    writer.config = cold
-    assert writer.changes == [(6, cold)]
-    rest = [tokens[0] for tokens in writer]
+    texts = TextGenerator(model, ids, hot)
+    begun = [next(texts)[0] for _ in range(6)]
+    texts.config = cold
+    rest = [tokens[0] for tokens in texts]
     assert begun == list(generate(model, ids, hot))[:6]
     assert rest == list(generate(model, torch.cat((ids, torch.tensor(begun))), cold))[: len(rest)]
     assert len(rest) == BLOCK - 6
+
+
+def test_what_cannot_be_asked_for_is_refused() -> None:
+    model = make_model()
+    for asked in (dict(samples=0), dict(samples=101), dict(window="round")):
+        with pytest.raises(ConfigError):
+            TextGenerator(model, torch.tensor([1]), SampleConfig(), **asked)
+    hungry = make_model(block_size=2**22, n_layer=1).requires_grad_(False)
+    with (
+        limited_memory(),
+        pytest.raises(UserError, match="100 texts in a context of 4,194,304 tokens do not fit"),
+    ):
+        TextGenerator(hungry, torch.tensor([1]), SampleConfig(), samples=100)
+    for token in (-1, 11):
+        with pytest.raises(UserError, match="vocabulary"):
+            TextGenerator(model, torch.tensor([1]), SampleConfig(), forced_ids=[token])
 
 
 def test_a_rolling_window_is_the_reference_until_it_is_full() -> None:
     model = make_model()
     ids = random_ids(6, model)
     config = SampleConfig(4 * BLOCK, 1.0, seed=1)
-    rolling = [t[0] for t in Writer(model, ids, config, window="rolling")]
+    rolling = [t[0] for t in TextGenerator(model, ids, config, window="rolling")]
     room = BLOCK - len(ids) + 1
     assert rolling[:room] == list(plain(model, ids, config))[:room]
     assert len(rolling) == 4 * BLOCK
@@ -208,71 +239,21 @@ def test_a_rolling_window_keeps_its_newest_half() -> None:
     model = make_model()
     full = random_ids(BLOCK, model)
     config = SampleConfig(2, temperature=0.0)
-    first, second = (t[0] for t in Writer(model, full, config, window="rolling"))
+    first, second = (t[0] for t in TextGenerator(model, full, config, window="rolling"))
     half = torch.cat((full, torch.tensor([first])))[-BLOCK // 2 :]
     assert second == next(plain(model, half, SampleConfig(1, temperature=0.0)))
 
 
-def test_past_the_edge_a_rolling_window_is_computed_in_the_fastest_type(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Whichever it is: up to the edge the text is the reference, and then still the model's."""
+def test_it_says_when_a_rolling_window_has_moved() -> None:
     model = make_model()
     ids = random_ids(6, model)
-    config = SampleConfig(3 * BLOCK, 1.0, seed=1)
     room = BLOCK - len(ids) + 1
-    for dtype in (torch.float32, torch.bfloat16):
-        monkeypatch.setattr(decode, "fastest_type", lambda model, rows, dtype=dtype: dtype)
-        writer = Writer(model, ids, config, window="rolling")
-        begun = [next(writer)[0] for _ in range(room)]
-        assert begun == list(plain(model, ids, config))[:room]
-        assert writer.rolled_in is None
-        (token,) = next(writer)
-        assert writer.rolled_in == dtype and writer.logits is not None
-        half = torch.cat((ids, torch.tensor(begun)))[-BLOCK // 2 :]
-        exact = model(half[None])[0][0, -1].detach()
-        close = 2**-5 if dtype == torch.bfloat16 else 1e-6
-        torch.testing.assert_close(
-            writer.logits[0], exact, rtol=0, atol=close * float(exact.abs().max())
-        )
-        assert 0 <= token < model.config.vocab_size
-        assert len(list(writer)) == 3 * BLOCK - room - 1
-
-
-@pytest.mark.parametrize(
-    ("half", "chosen"), [(0.5, torch.bfloat16), (0.9, torch.float32), (3.0, torch.float32)]
-)
-def test_a_type_is_used_if_it_is_clearly_faster(
-    half: float, chosen: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seconds = {torch.float32: 1.0, torch.bfloat16: half}
-    probed: list[torch.dtype] = []
-
-    def measured(model: GPT, rows: int, dtype: torch.dtype) -> float:
-        probed.append(dtype)
-        return seconds[dtype]
-
-    monkeypatch.setattr(cached, "_step_seconds", measured)
-    monkeypatch.setattr(cached, "_fastest", {})
-    model = make_model()
-    assert fastest_type(model, 1) == fastest_type(make_model(1), 1) == chosen
-    assert len(probed) == 2  # once for all models of a shape
-
-
-def test_a_type_that_the_device_lacks_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lacks(model: GPT, rows: int, dtype: torch.dtype) -> float:
-        raise TypeError("no such type")
-
-    monkeypatch.setattr(cached, "_step_seconds", lacks)
-    monkeypatch.setattr(cached, "_fastest", {})
-    assert fastest_type(make_model(), 1) == torch.float32
-
-
-@pytest.mark.parametrize("block_size", [1, BLOCK])
-def test_the_probe_really_measures(block_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cached, "_fastest", {})
-    model = make_model(block_size=block_size)
-    assert fastest_type(model, 3) in (torch.float32, torch.bfloat16)
+    for window in ("sliding", "rolling"):
+        texts = TextGenerator(model, ids, SampleConfig(3 * BLOCK, 1.0), window=window)
+        begun = [next(texts)[0] for _ in range(room)]
+        assert not texts.rolled and len(begun) == room
+        next(texts)
+        assert texts.rolled == (window == "rolling")
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])

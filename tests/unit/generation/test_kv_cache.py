@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.generation import kv_cache as cached
-from tuigpt.generation.decode import Writer, plain
+from tuigpt.generation.decode import TextGenerator, plain
 from tuigpt.generation.kv_cache import CachedGPT
 from tuigpt.model.gpt import GPT
 
@@ -31,13 +31,10 @@ def make_model(block_size: int = BLOCK) -> GPT:
     return model
 
 
-@pytest.mark.parametrize(("dtype", "room"), [(torch.float32, 2**-20), (torch.bfloat16, 2**-5)])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_step_with_the_position_as_a_tensor_is_the_same_step(
-    rows: int, dtype: torch.dtype, room: float
-) -> None:
+def test_a_step_with_the_position_as_a_tensor_is_the_same_step(rows: int) -> None:
     """At every position, and with a longer text's leftovers in the cache."""
-    usual, other = (CachedGPT(make_model(), rows, dtype) for _ in range(2))
+    usual, other = (CachedGPT(make_model(), rows) for _ in range(2))
     tokens = torch.randint(VOCAB, (BLOCK, rows), generator=torch.Generator().manual_seed(1))
     position = torch.empty(1, dtype=torch.int64)
     with torch.inference_mode():
@@ -47,7 +44,7 @@ def test_a_step_with_the_position_as_a_tensor_is_the_same_step(
             for place in range(1, BLOCK):
                 expected = usual.step(text[place])
                 got = other.step_at(text[place], position.fill_(place))
-                limit = room * max(1.0, float(expected.abs().max()))
+                limit = 2**-20 * max(1.0, float(expected.abs().max()))
                 torch.testing.assert_close(got, expected, rtol=0, atol=limit)
 
 
@@ -55,15 +52,15 @@ class Recorded:
     """Stands in for `StepGraph`: does on each call what the graph would."""
 
     made = 0
+    used = 0
     off_by = 0.0
 
     def __init__(self, reader: CachedGPT, tokens: Tensor) -> None:
         type(self).made += 1
         self._reader = reader
-        self.calls = 0
 
     def __call__(self, tokens: Tensor, position: int) -> Tensor:
-        self.calls += 1
+        type(self).used += 1
         return self._reader.step_at(tokens, torch.tensor([position])) + self.off_by
 
 
@@ -90,6 +87,7 @@ def test_a_graph_is_used_only_if_it_gives_what_the_step_gives(
     monkeypatch.setattr(cached, "captures", lambda device: True)
     monkeypatch.setattr(cached, "StepGraph", graph)
     monkeypatch.setattr(graph, "made", 0)
+    monkeypatch.setattr(graph, "used", 0)
     model = make_model()
     reader = CachedGPT(model)
     with torch.inference_mode():
@@ -100,7 +98,7 @@ def test_a_graph_is_used_only_if_it_gives_what_the_step_gives(
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
     assert graph.made == 1  # tried once, whatever comes of it
     if used:
-        assert reader._graph is not None and reader._graph.calls == BLOCK - 2  # type: ignore[attr-defined]
+        assert graph.used == BLOCK - 2
 
 
 @pytest.mark.parametrize("graph", [Recorded, Wrong, Impossible])
@@ -112,21 +110,12 @@ def test_with_a_graph_or_without_the_text_is_the_reference(
     monkeypatch.setattr(cached, "StepGraph", graph)
     model = make_model()
     ids = torch.tensor([1, 2])
-    rows = zip(*Writer(model, ids, SampleConfig(2 * BLOCK, 1.0), samples=samples), strict=True)
+    rows = zip(
+        *TextGenerator(model, ids, SampleConfig(2 * BLOCK, 1.0), samples=samples), strict=True
+    )
     for number, row in enumerate(rows):
         alone = SampleConfig(2 * BLOCK, 1.0, seed=SampleConfig().seed + number)
         assert list(row) == list(plain(model, ids, alone))
-
-
-@pytest.mark.parametrize("block_size", [1, BLOCK])
-def test_the_probe_does_not_count_the_capture(
-    block_size: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cached, "captures", lambda device: True)
-    monkeypatch.setattr(cached, "StepGraph", Recorded)
-    monkeypatch.setattr(cached, "_fastest", {})
-    model = make_model(block_size)
-    assert cached.fastest_type(model, 2) in (torch.float32, torch.bfloat16)
 
 
 def test_only_cuda_is_captured_on() -> None:
@@ -137,12 +126,11 @@ def test_only_cuda_is_captured_on() -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_on_a_gpu_the_graph_is_captured_and_right() -> None:
     reader = CachedGPT(make_model().cuda(), rows=2)
-    usual = CachedGPT(make_model().cuda(), rows=2)
-    usual._to_be_captured = False
+    usual = CachedGPT(make_model(), rows=2)
     with torch.inference_mode():
-        for each in (reader, usual):
-            each.start(torch.tensor([1], device="cuda"))
+        for each, device in ((reader, "cuda"), (usual, "cpu")):
+            each.start(torch.tensor([1], device=device))
         for token in range(2, BLOCK):
-            tokens = torch.tensor([token % VOCAB, (2 * token) % VOCAB], device="cuda")
-            torch.testing.assert_close(reader.step(tokens), usual.step(tokens), rtol=0, atol=1e-3)
-    assert reader._graph is not None
+            tokens = torch.tensor([token % VOCAB, (2 * token) % VOCAB])
+            got, expected = reader.step(tokens.cuda()).cpu(), usual.step(tokens)
+            torch.testing.assert_close(got, expected, rtol=0, atol=1e-2)

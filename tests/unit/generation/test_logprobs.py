@@ -7,11 +7,20 @@ import torch
 
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
-from tuigpt.generation.decode import Prompt, plain
-from tuigpt.generation.logprobs import Score, insight, next_token, surprises
+from tuigpt.generation.decode import plain
+from tuigpt.generation.judge import next_token, score
+from tuigpt.generation.logprobs import logprobs, surprises
+from tuigpt.model.checkpoint import LoadedCheckpoint
 from tuigpt.model.gpt import GPT
+from tuigpt.runs.header import Header
+from tuigpt.text.tokenizer import CharTokenizer
 
 torch.set_num_threads(1)
+
+
+LETTERS = CharTokenizer("abcdefg")
+
+HEADER = Header(step=0, format=1, model=GPTConfig(4), tokenizer={})
 
 
 def make_model(block_size: int = 8) -> GPT:
@@ -19,33 +28,36 @@ def make_model(block_size: int = 8) -> GPT:
     return GPT(GPTConfig(7, block_size, n_layer=2, n_head=2, n_embd=8)).eval().requires_grad_(False)
 
 
-def test_an_insight_follows_the_token_through_the_samplers() -> None:
+def test_logprobs_follow_the_token_through_the_samplers() -> None:
     logits = torch.tensor([0.0, 2.0, 1.0, 2.0])
-    seen = insight(logits, 2, SampleConfig(temperature=0.5, top_k=2), count=3)
+    found = logprobs(logits, 2, SampleConfig(temperature=0.5, top_k=2), 3, LETTERS)
     learned = torch.softmax(logits, -1)
-    assert seen.rank == 3
-    assert seen.logprob == pytest.approx(math.log(learned[2]))
-    assert [c.token for c in seen.likeliest] == [1, 3, 2]
-    assert [c.drawn_from for c in seen.likeliest] == pytest.approx([0.5, 0.5, 0.0])
+    assert found.rank == 3
+    assert found.logprob == pytest.approx(math.log(learned[2]))
+    assert [c.token for c in found.top_logprobs] == [1, 3, 2]
+    assert [c.drawn_from for c in found.top_logprobs] == pytest.approx([0.5, 0.5, 0.0])
     tempered = torch.softmax(logits * 2, -1)
-    assert seen.chosen.tempered == pytest.approx(float(tempered[2]))
-    assert seen.chosen.learned == pytest.approx(float(learned[2]))
+    assert found.chosen.tempered == pytest.approx(float(tempered[2]))
+    assert [c.text for c in found.top_logprobs] == ["b", "d", "c"] and found.chosen.text == "c"
+    assert found.chosen.learned == pytest.approx(float(learned[2]))
 
 
 def test_greedy_draws_from_one_token() -> None:
     logits = torch.tensor([0.0, 2.0, 1.0])
-    seen = insight(logits, 1, SampleConfig(temperature=0.0), count=100)
-    assert [c.drawn_from for c in seen.likeliest] == [1.0, 0.0, 0.0]
-    assert seen.rank == 1
+    found = logprobs(logits, 1, SampleConfig(temperature=0.0), 100, LETTERS)
+    assert [c.drawn_from for c in found.top_logprobs] == [1.0, 0.0, 0.0]
+    assert found.rank == 1
 
 
 def test_next_token_picks_what_generation_would() -> None:
-    prompt = Prompt("", "", torch.tensor([1, 2, 3]))
-    model = make_model()
-    seen = next_token(model, prompt, SampleConfig(0, 1.0, top_k=0, seed=5), count=7)
-    assert sum(c.drawn_from for c in seen.likeliest) == pytest.approx(1.0)
+    prompt = torch.tensor([1, 2, 3])
+    loaded = LoadedCheckpoint(make_model(), LETTERS, HEADER)
     config = SampleConfig(1, 1.0, top_k=0, seed=5)
-    assert seen.chosen.token == next(plain(model, prompt.ids, config))
+    found = next_token(loaded, prompt, config, 7)
+    assert sum(c.drawn_from for c in found.top_logprobs) == pytest.approx(1.0)
+    first, second = plain(loaded.model, prompt, SampleConfig(2, 1.0, top_k=0, seed=5))
+    assert found.chosen.token == first
+    assert next_token(loaded, prompt, config, 0, forced_ids=[first]).chosen.token == second
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 7, 8])
@@ -76,9 +88,18 @@ def test_broken_weights_are_told() -> None:
         list(surprises(model, torch.tensor([1, 2, 3])))
 
 
-def test_scores_in_all_units() -> None:
-    score = Score(nats=math.log(2) * 30, tokens=10, characters=20)
-    assert score.bits_per_character == pytest.approx(1.5)
-    assert score.nats_per_character == pytest.approx(1.5 * math.log(2))
-    assert score.perplexity == pytest.approx(8.0)
-    assert math.isnan(Score(0.0, 0, 0).perplexity)
+def test_a_text_is_scored_in_all_units() -> None:
+    found = score(LoadedCheckpoint(make_model(), LETTERS, HEADER), "abXcda")
+    assert (found.text, found.dropped, found.left_out) == ("abcda", "X", 1)
+    assert found.characters == len(found.surprises) == 4
+    nats = sum(found.surprises) / 4
+    assert found.nats_per_character == pytest.approx(nats, abs=1e-3)
+    assert found.bits_per_character == pytest.approx(nats / math.log(2), abs=1e-3)
+    assert found.perplexity == pytest.approx(math.exp(nats), rel=1e-3)
+
+
+@pytest.mark.parametrize("text", ["", "a", "XYZ"])
+def test_a_text_without_two_known_tokens_has_no_score(text: str) -> None:
+    found = score(LoadedCheckpoint(make_model(), LETTERS, HEADER), text)
+    assert found.surprises == [] and found.text in ("", "a")
+    assert found.nats_per_character is found.bits_per_character is found.perplexity is None

@@ -1,31 +1,34 @@
 """Tests of the messages: every one survives the pipe, nothing else is taken for one."""
 
+import json
+
 import pytest
 
+from tuigpt.config import SampleConfig
 from tuigpt.generation import protocol as p
 
-OPTION = p.Option("a\n🙂\ud800", 3, 0.5, 0.25, 0.0)
-SETTINGS = dict(temperature=0.8, top_k=40, top_p=0.9, min_p=0.1)
-COMMANDS = [
-    p.Generate(1, "a/b", "To\n", 5, seed=2**62, **SETTINGS, samples=3, given=[1, 2]),  # type: ignore[arg-type]
-    p.Steer(1, **SETTINGS),  # type: ignore[arg-type]
+CANDIDATE = p.Candidate(3, "a\n🙂", 0.5, 0.25, 0.0)
+LOGPROBS = p.Logprobs(CANDIDATE, -1.5, 2, [CANDIDATE, CANDIDATE])
+CONFIG = SampleConfig(5, 0.8, 40, top_p=0.9, min_p=0.1, seed=2**62)
+COMMANDS: list[p.Command] = [
+    p.Generate(1, b"a/\xff", "To\n", CONFIG, samples=3, window="rolling", forced_ids=[1, 2]),
+    p.SetConfig(1, CONFIG),
     p.Cancel(1),
-    p.Look(1, "c", "é", seed=1, **SETTINGS),  # type: ignore[arg-type]
-    p.Score(1, "c", "text"),
-    p.Recite(1, "c", "text", 12),
-    p.Verify(1, "c", "x", 5, seed=1, ids=[1, 2], **SETTINGS),  # type: ignore[arg-type]
+    p.NextToken(1, b"c", "é", CONFIG),
+    p.Score(1, b"c", "text"),
+    p.FindCopies(1, b"c", "text", 12),
+    p.Verify(1, b"c", "x", CONFIG, ids=[1, 2]),
 ]
-REPORTS = [
-    p.Hello(2, "cpu"),
+REPORTS: list[p.Report] = [
     p.Loading(1),
-    p.Started(1, "To", "?", 0, 65),
-    p.Tokens(1, "ab", 2, 1, [3, 4], [p.Place(OPTION, -1.5, 2, [OPTION, OPTION])]),
-    p.Steered(1, 7, **SETTINGS),  # type: ignore[arg-type]
+    p.CommandProgress(1, 3, 9),
+    p.Started(1, "To", "?", 0, 65, 256),
+    p.Tokens(1, "ab", 2, 1, [3, 4], [LOGPROBS]),
+    p.ConfigChanged(1, 7, CONFIG),
     p.Done(1, 2, 0.5, False),
-    p.Looked(1, "a", "", p.Place(OPTION, -1.5, 2, [OPTION])),
-    p.Working(1, 3, 9),
-    p.Scored(1, "ab", "", [1.0], None, None, None),
-    p.Recited(1, "shakespeare", 0.5, [p.Copy(0, 20, 5, 1)]),
+    p.NextTokenFound(1, "a", "", LOGPROBS),
+    p.Scored(1, p.TextScore("ab", "", 0, 1, [1.0], None, None, None)),
+    p.CopiesFound(1, p.Copies("shakespeare", 0.5, [p.Copy(0, 20, 5, 1)])),
     p.Verified(1, None, "00"),
     p.Failed(1, "no"),
 ]
@@ -34,25 +37,54 @@ REPORTS = [
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda m: type(m).__name__)
 def test_commands_survive_the_pipe(command: p.Command) -> None:
     line = p.encode(command)
-    assert line.count(b"\n") == 1 and line.isascii()
+    assert line.count(b"\n") == 1
     assert p.decode_command(line) == command
 
 
 @pytest.mark.parametrize("report", REPORTS, ids=lambda m: type(m).__name__)
 def test_reports_survive_the_pipe(report: p.Report) -> None:
     line = p.encode(report)
-    assert line.count(b"\n") == 1 and line.isascii()
+    assert line.count(b"\n") == 1
     assert p.decode_report(line) == report
+
+
+def test_what_is_no_character_does_not_break_a_line() -> None:
+    line = p.encode(p.Score(1, b"\xff", "a\udcffb\n"))
+    assert p.decode_command(line) == p.Score(1, b"\xff", "a?b\n")
+
+
+SCORE = {"type": "Score", "id": 1, "checkpoint": "", "text": ""}
+GENERATE = json.loads(p.encode(COMMANDS[0]))
 
 
 @pytest.mark.parametrize(
     "line",
-    [b"", b"{}", b"[]", b"null", b"\xff", b'{"kind": 5}', b'{"kind": "Cancel"}',
-     b'{"kind": "Cancel", "id": 1, "more": 2}', b'{"kind": "Option"}',
-     b'{"kind": "Done", "id": 1}'],
+    [
+        b"", b"{}", b"[]", b"null", b"\xff", b'{"type": 5}', b'{"type": "Cancel"}',
+        b'{"type": "Cancel", "id": 1, "more": 2}', b'{"type": "Candidate"}',
+        b'{"type": "Done", "id": 1}', b'{"type": "Cancel", "id": [1]}',
+        b'{"type": "Cancel", "id": -1}', b'{"type": "Cancel", "id": 1' + b"0" * 400 + b"}",
+        b'{"type": "Cancel", "id": true}', b'{"type": "Cancel", "id": NaN}',
+        b"[" * 100_000, b'{"type": "Cancel", "id": ' + b'{"a":' * 100_000,
+        *(json.dumps(SCORE | change).encode() for change in (
+            {"text": None}, {"checkpoint": "not base 64!"}, {"text": ["a"]},
+        )),
+        *(json.dumps(GENERATE | change).encode() for change in (
+            {"config": {"temperature": -1}}, {"config": {"top_k": 2.5}}, {"config": None},
+            {"config": {"temperature": 10**400}}, {"window": "round"}, {"forced_ids": [-1]},
+            {"forced_ids": [2**70]}, {"samples": -1},
+        )),
+    ],
+    ids=lambda line: repr(line[:60]),
 )  # fmt: skip
 def test_anything_else_is_refused(line: bytes) -> None:
     with pytest.raises(ValueError, match="not a message"):
         p.decode_command(line)
     with pytest.raises(ValueError, match="not a message"):
         p.decode_report(line)
+
+
+def test_a_line_that_is_no_message_may_still_have_an_id() -> None:
+    assert p.addressee(b'{"type": "Sing", "id": 7, "song": [1, {}]}') == 7
+    for line in (b"", b"{}", b'{"id": "7"}', b'{"id": [7]}', b"[" * 100_000, b'{"id": -7}'):
+        assert p.addressee(line) is None

@@ -29,7 +29,7 @@ BLOCK_SHAPES = {
 def workshop_shapes(config: GPTConfig) -> dict[str, tuple[int, ...]]:
     """Names and shapes in a state dict that the workshop's code saves, in its order."""
     width = config.n_embd
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "transformer.wte.weight": (config.vocab_size, width),
         "transformer.wpe.weight": (config.block_size, width),
     }

@@ -9,9 +9,11 @@ from threading import Barrier
 import pytest
 from filelock import lock_descriptor
 
+from tuigpt.errors import ConfigError
 from tuigpt.files import read_json
 from tuigpt.runs.control import (
     ACTIONS,
+    CHANGEABLE,
     CONTROL_FILE,
     LOCK_FILE,
     Request,
@@ -23,7 +25,7 @@ from tuigpt.runs.status import RunStatus, write_status
 
 
 def asked(requests: Requests) -> list[str]:
-    return [wanted.action for wanted in requests.new()]
+    return [wanted.action.name for wanted in requests.new()]
 
 
 def test_each_request_is_handed_out_once_and_in_order(tmp_path: Path) -> None:
@@ -42,7 +44,7 @@ def test_answered_follows_each_that_is_taken(tmp_path: Path) -> None:
     requests = Requests(tmp_path, 0)
     request(tmp_path, "sample")
     request(tmp_path, "checkpoint")
-    assert [(wanted.action, requests.answered) for wanted in requests.new()] == [
+    assert [(wanted.action.name, requests.answered) for wanted in requests.new()] == [
         ("sample", 1), ("checkpoint", 2),
     ]  # fmt: skip
 
@@ -52,7 +54,7 @@ def test_one_that_comes_while_another_is_carried_out_is_not_lost(tmp_path: Path)
     request(tmp_path, "sample")
     taken = []
     for wanted in requests.new():
-        taken.append(wanted.action)
+        taken.append(wanted.action.name)
         if len(taken) == 1:
             request(tmp_path, "stop")
     taken += asked(requests)
@@ -90,7 +92,9 @@ def test_a_change_carries_its_value(tmp_path: Path) -> None:
     requests = Requests(tmp_path, 0)
     request(tmp_path, "learning_rate", 0.01)
     request(tmp_path, "dropout", 0)
-    assert list(requests.new()) == [Request("learning_rate", 0.01), Request("dropout", 0)]
+    assert list(requests.new()) == [
+        Request(ACTIONS["learning_rate"], 0.01), Request(ACTIONS["dropout"], 0)
+    ]  # fmt: skip
     with pytest.raises(ValueError, match="unknown action 'stop'"):
         request(tmp_path, "stop", 1.0)
 
@@ -98,7 +102,7 @@ def test_a_change_carries_its_value(tmp_path: Path) -> None:
 def test_an_unknown_action_is_a_mistake_of_the_program(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unknown action 'quit'"):
         request(tmp_path, "quit")
-    assert {"stop", "pause", "resume", "checkpoint", "sample"} <= ACTIONS
+    assert {"stop", "pause", "resume", "checkpoint", "sample", "evaluate"} <= set(ACTIONS)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +110,8 @@ def test_an_unknown_action_is_a_mistake_of_the_program(tmp_path: Path) -> None:
     ["", "{", "[]", "{}", '{"requests": 5}', '{"requests": [{}]}', '{"requests": [5]}',
      '{"requests": [{"number": "1", "action": "stop"}]}',
      '{"requests": [{"number": 1, "action": "rm -rf"}]}',
+     '{"requests": [{"number": 1e400, "action": "stop"}]}', "9" * 5000, "[" * 5000,
+     '{"requests": [{"number": -1, "action": "stop"}]}', "\0" * 100,
      '{"requests": [{"number": 1, "action": "dropout"}]}',
      '{"requests": [{"number": 1, "action": "dropout", "value": "0.1"}]}',
      '{"requests": [{"number": 1, "action": "stop", "value": 1}]}'],
@@ -125,7 +131,9 @@ def test_an_unchanged_file_is_not_read_again(
     requests = Requests(tmp_path, 0)
     request(tmp_path, "sample")
     list(requests.new())
-    monkeypatch.setattr("tuigpt.runs.control.read_json", lambda path: pytest.fail("read again"))
+    monkeypatch.setattr(
+        "tuigpt.runs.control.read_record", lambda *arguments: pytest.fail("read again")
+    )
     assert list(requests.new()) == []
 
 
@@ -146,7 +154,7 @@ def test_requests_of_the_same_instant_are_all_kept(tmp_path: Path) -> None:
 def test_nobody_waits_for_ever_behind_one_who_hangs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tuigpt.runs.control._PATIENCE", 0.01)
+    monkeypatch.setattr("tuigpt.runs.control.PATIENCE", 0.01)
     with open(tmp_path / LOCK_FILE, "w") as hanging:
         assert lock_descriptor(hanging.fileno(), blocking=False)
         assert request(tmp_path, "stop") == 1
@@ -157,3 +165,34 @@ def test_a_run_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         request(tmp_path / "gone", "stop")
     assert not (tmp_path / "gone").exists()
+
+
+def test_the_table_explains_each_action_and_answers_in_words() -> None:
+    for name, action in ACTIONS.items():
+        assert action.name == name and action.help and action.at_once
+        assert "{" not in action.done.format(step=413, before=0.02, value=0.005)
+    assert ACTIONS["checkpoint"].done.format(step=1413) == "saved step 1,413"
+
+
+def test_a_setting_is_checked_by_the_configuration_that_has_it() -> None:
+    assert CHANGEABLE["learning_rate"].parse("1e-3") == 1e-3
+    assert CHANGEABLE["dropout"].live and not CHANGEABLE["max_steps"].live
+    for name, text in (("dropout", "1.5"), ("learning_rate", "much"), ("patience", "-1")):
+        with pytest.raises(ConfigError) as raised:
+            CHANGEABLE[name].parse(text)
+        assert raised.value.field == name
+
+
+def test_what_a_link_points_to_is_never_written(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / CONTROL_FILE).symlink_to(precious)
+    request(folder, "stop")
+    assert precious.read_text() == "precious" and not (folder / CONTROL_FILE).is_symlink()
+    (folder / LOCK_FILE).unlink()
+    (folder / LOCK_FILE).symlink_to(precious)
+    with pytest.raises(OSError):
+        request(folder, "stop")
+    assert precious.read_text() == "precious"

@@ -7,26 +7,45 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import MakeRun, checkpoint_header, write_header_only
+from conftest import SHAPE, MakeRun, checkpoint_header, run_record, write_header_only
 
 from tuigpt.errors import UserError
-from tuigpt.files import folder_in_the_making
-from tuigpt.runs import folder as folder_module
+from tuigpt.files import folder_in_the_making, write_json
+from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import (
+    Run,
     checkpoint_path,
     is_run_name,
     list_checkpoints,
     open_run,
     run_folders,
-    runs_dir,
 )
-from tuigpt.runs.names import find_checkpoint, find_run, free_name, new_run_folder
+from tuigpt.runs.names import (
+    default_name,
+    find_checkpoint,
+    find_run,
+    free_name,
+    new_run_folder,
+    passed_over,
+)
 
 
 class TestNames:
     @pytest.mark.parametrize(
         "name",
-        ["a", "verse-tiny-1", "My first run", "größe", "日本", "v1.2", "a+b", "1", "x" * 64, "A_b"],
+        [
+            "日" * 64,
+            "a",
+            "verse-tiny-1",
+            "My first run",
+            "größe",
+            "日本",
+            "v1.2",
+            "a+b",
+            "1",
+            "x" * 64,
+            "A_b",
+        ],
     )
     def test_a_run_may_be_called(self, name: str) -> None:
         assert is_run_name(name)
@@ -34,7 +53,7 @@ class TestNames:
     @pytest.mark.parametrize(
         "name",
         ["", " ", ".", "..", "../x", "a/b", "a\\b", "a@1", "-a", ".hidden", "_a", "a ", "a.",
-         "x" * 65, "a\nb", "a\x1b[31m", "a:b", "a*", "a\0", "\udcff", "~", "CON?"],
+         "x" * 65, "a\nb", "a\x1b[31m", "a:b", "a*", "a\0", "\udcff", "~", "CON?", "𝔸" * 64],
     )  # fmt: skip
     def test_a_run_may_not_be_called(self, name: str, home: Path) -> None:
         assert not is_run_name(name)
@@ -43,7 +62,7 @@ class TestNames:
 
     def test_a_taken_name_is_refused_with_a_free_one(self, make_run: MakeRun, home: Path) -> None:
         make_run("verse")
-        with pytest.raises(UserError, match="a run 'verse' already; try --name 'verse-1'"):
+        with pytest.raises(UserError, match="a run 'verse' already; try name 'verse-1'"):
             new_run_folder(home, "verse")
 
     def test_free_names_count_up(self, make_run: MakeRun, home: Path) -> None:
@@ -93,11 +112,68 @@ class TestFindingRuns:
         assert list(run_folders(home)) == []
 
     @pytest.mark.parametrize("content", ["", "{", "[]", "null", "\0\0", "[" * 100_000])
-    def test_a_broken_run_is_told(self, make_run: MakeRun, home: Path, content: str) -> None:
+    def test_a_broken_run_is_listed_and_told(
+        self, make_run: MakeRun, home: Path, content: str
+    ) -> None:
         run = make_run("verse")
         (run.folder / "run.json").write_text(content)
-        with pytest.raises(UserError, match="is not a run folder"):
-            open_run(run.folder)
+        damaged = open_run(run.folder)
+        assert damaged.problem.startswith("run.json: it ") and damaged.record is None
+        assert find_run("verse", home) == damaged
+
+    @pytest.mark.parametrize("what", ["folder", "fifo", "zeros"])
+    def test_something_else_in_the_place_of_its_record(
+        self, make_run: MakeRun, home: Path, what: str
+    ) -> None:
+        run = make_run("verse", {10: 2.0})
+        path = run.folder / "run.json"
+        path.unlink()
+        if what == "folder":
+            path.mkdir()
+        elif what == "fifo":
+            os.mkfifo(path)
+        else:
+            with open(path, "wb") as stream:
+                stream.truncate(2 << 30)
+        damaged = open_run(run.folder)
+        words = {"folder": "it is a folder", "fifo": "it is no regular file", "zeros": "larger"}
+        assert words[what] in damaged.problem
+        assert damaged.best and damaged.best.step == 10
+        assert list(run_folders(home)) == [run.folder]
+
+    @pytest.mark.parametrize(
+        ("facts", "words"),
+        [
+            ({"baselines": None}, "run.json: baselines should be object, not null"),
+            ({"model": SHAPE | {"n_embd": "8"}}, "run.json: model.n_embd should be int, not str"),
+            ({"model": SHAPE | {"n_embd": 10**400}}, "run.json: model.n_embd is larger"),
+            ({"model": SHAPE | {"n_head": 3}}, "run.json: n_head is 3, but it must be"),
+            ({"train": {"recipe": "lion"}}, "run.json: recipe is 'lion', but it must be"),
+            ({"format": 2}, "run.json: it was written by a newer tuigpt: its format is 2, and"),
+            ({"corpus": {"sources": "verse.txt"}}, "run.json: corpus.sources should be array"),
+            ({"versions": {"torch": [[[]]]}}, "run.json: versions[...] should be str"),
+        ],
+    )
+    def test_a_wrong_value_of_one_field_is_told(
+        self, make_run: MakeRun, facts: dict[str, object], words: str
+    ) -> None:
+        run = make_run("verse", {10: 2.0})
+        write_json(run.folder / "run.json", run_record("verse", {}) | facts)
+        damaged = open_run(run.folder)
+        assert damaged.problem.startswith(words) and len(damaged.problem) < 400
+        assert damaged.last and damaged.last.step == 10
+
+    def test_a_home_that_cannot_be_read_is_told(self, home: Path) -> None:
+        home.mkdir()
+        (home / "runs").write_text("no folder")
+        with pytest.raises(UserError, match="cannot read '.*runs': Not a directory"):
+            list(run_folders(home))
+
+    def test_a_name_with_escapes_is_safe_to_show(self, make_run: MakeRun) -> None:
+        run = make_run("verse", {10: 2.0})
+        evil = run.folder.rename(run.folder.parent / "a\x1b[31m\n\udcffb")
+        found = open_run(evil)
+        assert found.name == "a␛[31m⏎\ufffdb" and found.checkpoints[0].run == found.name
 
     def test_a_run_deleted_while_the_runs_are_listed(
         self, make_run: MakeRun, home: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,7 +188,7 @@ class TestFindingRuns:
             shutil.rmtree(runs_dir(home) / "goes", ignore_errors=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [f.name for f in run_folders(home)] == ["stays"]
 
 
@@ -129,14 +205,22 @@ class TestCheckpoints:
 
     def test_a_loss_that_is_no_number_is_never_the_best(self, make_run: MakeRun) -> None:
         run = make_run("verse", {20: 2.0, 30: 1.0})
-        for step, loss in ((10, "null"), (40, "-Infinity"), (15, '"low"'), (5, "NaN")):
+        odd = (
+            (10, "null"),
+            (40, "-Infinity"),
+            (15, '"low"'),
+            (5, "NaN"),
+            (45, "-1.5"),
+            (50, "-0.1"),
+        )
+        for step, loss in odd:
             path = checkpoint_path(run.folder, step)
             header = checkpoint_header(step)["tuigpt"].replace(
                 '"val_loss": null', f'"val_loss": {loss}'
             )
             write_header_only(path, {"tuigpt": header})
         run = open_run(run.folder)
-        assert len(run.checkpoints) == 6 and run.best and run.best.step == 30
+        assert len(run.checkpoints) == 8 and run.best and run.best.step == 30
 
     def test_none_measured_none_best(self, make_run: MakeRun) -> None:
         run = make_run("verse", {10: None})
@@ -161,7 +245,7 @@ class TestCheckpoints:
         assert problems.pop(10) == ""
         assert set(problems) == {20, 30, 40, 50, 60, 80} and all(problems.values())
         assert problems[30] == "the file is empty"
-        assert "directory" in problems[80]
+        assert problems[80] == "it is a folder"
         assert "not one of tuigpt's" in problems[60]
         assert run.last and run.last.step == 10
 
@@ -176,7 +260,7 @@ class TestCheckpoints:
             checkpoint_path(run.folder, 20).unlink(missing_ok=True)
             return names
 
-        monkeypatch.setattr(folder_module.os, "listdir", listdir)
+        monkeypatch.setattr(os, "listdir", listdir)
         assert [c.step for c in list_checkpoints(run.folder)] == [10]
 
     def test_a_run_without_the_folder_has_none(self, make_run: MakeRun) -> None:
@@ -241,6 +325,49 @@ class TestFindingCheckpoints:
         make_run("fresh")
         with pytest.raises(UserError, match="no checkpoint 'last'; its steps: none yet"):
             find_checkpoint("fresh", home)
+
+
+class TestARunAndAFileOfOneName:
+    @pytest.fixture(autouse=True)
+    def here(self, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        make_run("verse", {10: 3.0})
+        monkeypatch.chdir(tmp_path)
+        write_header_only(tmp_path / "verse", checkpoint_header(99))
+
+    @pytest.mark.parametrize("spec", ["verse", "verse@10"])
+    def test_the_name_is_the_run(self, home: Path, tmp_path: Path, spec: str) -> None:
+        (tmp_path / "verse@10").write_text("")
+        assert find_checkpoint(spec, home).label == "verse@10"
+        assert passed_over(spec, home) == Path(spec)
+
+    def test_a_path_is_the_file(self, home: Path) -> None:
+        assert find_checkpoint("./verse", home).step == 99
+        assert passed_over("./verse", home) is None
+
+    def test_the_poet_is_not_hidden_by_what_the_shell_makes_for_its_text(
+        self, poet: Run, home: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "poet").write_text("")
+        assert find_checkpoint("poet", home) == poet.last
+
+    def test_where_there_is_no_such_run_it_is_the_file(self, home: Path, tmp_path: Path) -> None:
+        write_header_only(tmp_path / "gift", checkpoint_header(7))
+        assert find_checkpoint("gift", home).step == 7
+        assert passed_over("gift", home) is None
+
+
+@pytest.mark.parametrize(
+    ("sources", "name"),
+    [
+        (["shakespeare"], "shakespeare-tiny-1"),
+        (["texts/my poems.txt"], "my-poems-tiny-1"),
+        (["a.txt", "b.txt"], "a+1-tiny-1"),
+        (["~/x.tar.gz"], "x.tar-tiny-1"),
+        ([""], "text-tiny-1"),
+    ],
+)
+def test_what_a_run_is_called_where_nobody_says(home: Path, sources: list[str], name: str) -> None:
+    assert default_name(home, sources, "tiny") == name
 
 
 def test_a_run_appears_whole_or_not_at_all(home: Path) -> None:

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from conftest import MakeRun, checkpoint_header, write_header_only
 
+from tuigpt import files
 from tuigpt.files import to_json
-from tuigpt.runs import follow
+from tuigpt.runs import follow, metrics
 from tuigpt.runs.folder import checkpoint_path
 from tuigpt.runs.follow import Follower
+from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import RunStatus, status_of_this_process, write_status
 
 STEPS = [{"kind": "step", "step": n, "loss": 4.0 - n} for n in (1, 2)]
@@ -98,15 +100,13 @@ def test_states_and_checkpoints_change(make_run: MakeRun, home: Path) -> None:
     assert [c.step for c in follower.look(None).runs[0].checkpoints] == [20]
 
 
-def test_a_trainer_that_dies_without_a_word_is_noticed(
-    make_run: MakeRun, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_trainer_that_dies_without_a_word_is_noticed(make_run: MakeRun, home: Path) -> None:
     """Nothing in the folder changes then."""
     run = make_run("verse")
-    write_status(run.folder, status_of_this_process(state="training"))
     follower = Follower(home)
-    assert follower.look(None).runs[0].status.alive
-    monkeypatch.setattr("tuigpt.runs.status.is_process_alive", lambda pid: False)
+    with trainer_lock(run.folder):
+        write_status(run.folder, status_of_this_process(state="training"))
+        assert follower.look(None).runs[0].status.alive
     assert follower.look(None).runs[0].status.state == "lost"
 
 
@@ -117,16 +117,81 @@ def test_what_did_not_change_is_not_read_again(
         make_run(f"run{number}", {10: 2.0})
     follower = Follower(home)
     before = follower.look(None)
-    for name in ("open_run", "list_checkpoints"):
-        monkeypatch.setattr(follow, name, lambda folder: pytest.fail("read again"))
+    monkeypatch.setattr(files, "open_regular", lambda path: pytest.fail(f"{path} read again"))
     again = follower.look(None)
     assert all(a is b for a, b in zip(before.runs, again.runs, strict=True))
 
 
-def test_a_broken_run_hides_no_other(make_run: MakeRun, home: Path) -> None:
-    broken, good = make_run("broken"), make_run("good")
+def test_a_broken_run_is_seen_and_hides_no_other(make_run: MakeRun, home: Path) -> None:
+    broken, good = make_run("broken", created=2000), make_run("good", created=1000)
     (broken.folder / "run.json").write_text("{")
-    assert [r.name for r in Follower(home).look(None).runs] == [good.name]
+    problems = {r.name: r.problem for r in Follower(home).look(None).runs}
+    assert problems[good.name] == "" and problems["broken"].startswith("run.json: it is not JSON")
+
+
+def test_a_run_that_is_made_anew_under_its_name(make_run: MakeRun, home: Path) -> None:
+    old = make_run("verse", {10: 2.0}, records=STEPS)
+    follower = Follower(home)
+    assert len(follower.look("verse").history.train) == 2
+    # Not deleted, so that the file system cannot give its number to the new one.
+    old.folder.rename(home / "old")
+    make_run("verse", {20: 1.0}, records=[{"kind": "step", "step": n, "loss": 9.0} for n in (1, 2)])
+    snapshot = follower.look("verse")
+    assert snapshot.grown and snapshot.news == ()
+    assert snapshot.history.train == [(1, 9.0), (2, 9.0)]
+    assert [c.step for c in snapshot.runs[0].checkpoints] == [20]
+
+
+def test_a_log_that_is_shorter_than_before_is_read_anew(make_run: MakeRun, home: Path) -> None:
+    run = make_run("verse", records=STEPS)
+    follower = Follower(home)
+    follower.look("verse")
+    (run.folder / "metrics.jsonl").write_text('{"kind": "step", "step": 7, "loss": 1.5}\n')
+    snapshot = follower.look("verse")
+    assert snapshot.grown and snapshot.history.train == [(7, 1.5)]
+
+
+def test_a_renamed_run_is_still_the_one_that_is_watched(make_run: MakeRun, home: Path) -> None:
+    run = make_run("verse", records=STEPS, created=1000)
+    make_run("newer", created=2000)
+    follower = Follower(home)
+    follower.look("verse")
+    run.folder.rename(run.folder.parent / "renamed")
+    for _ in range(2):
+        watched = follower.look("verse").watched
+        assert watched and watched.name == "renamed"
+
+
+def test_a_long_log_is_read_in_pieces(
+    make_run: MakeRun, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "LONGEST_READ", 0.0)
+    monkeypatch.setattr(metrics, "PIECE", 100)
+    make_run("verse", records=[{"kind": "step", "step": n, "loss": 1.0} for n in range(1, 10)])
+    follower = Follower(home)
+    looks = [follower.look("verse")]
+    seen = [len(looks[-1].history.train)]
+    while looks[-1].reading:
+        looks.append(follower.look("verse"))
+        seen.append(len(looks[-1].history.train))
+    assert len(looks) > 3 and seen == sorted(seen) and seen[-1] == 9
+
+
+def test_news_are_what_was_told_since_the_last_look(make_run: MakeRun, home: Path) -> None:
+    told = {"kind": "event", "step": 2, "message": "an old story"}
+    run = make_run("verse", records=[*STEPS, told])
+    follower = Follower(home)
+    assert follower.look("verse").news == ()
+    append(run.folder, {"kind": "event", "step": 2, "message": "news"})
+    assert follower.look("verse").news == ("news",)
+    assert follower.look("verse").news == ()
+
+
+def test_a_home_that_cannot_be_read_is_told(home: Path) -> None:
+    home.mkdir()
+    (home / "runs").write_text("no folder")
+    snapshot = Follower(home).look(None)
+    assert snapshot.runs == () and "cannot read" in snapshot.problem
 
 
 def test_a_run_that_vanishes_under_its_watcher(make_run: MakeRun, home: Path) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from tuigpt.runs import launch
-from tuigpt.runs.folder import runs_dir
+from tuigpt.paths import runs_dir
 from tuigpt.runs.launch import Launch, start
 
 
@@ -28,7 +28,7 @@ def test_a_refusal_is_told_in_one_line_and_leaves_nothing(home: Path, tmp_path: 
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [("--max-steps=0", "--max-steps is 0"), ("--steps=5", "unrecognized arguments: --steps=5")],
+    [("--max-steps=0", "--max-steps is 0"), ("--steps=5", "there is no flag '--steps'")],
 )
 def test_a_bad_setting_is_told_the_same_way(home: Path, argument: str, words: str) -> None:
     refusal = until_ended(start(home, [argument]))
@@ -71,7 +71,7 @@ def test_a_start_that_fails_leaves_no_log(home: Path, monkeypatch: pytest.Monkey
     def refuse(*arguments: object, **options: object) -> None:
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr(launch.subprocess, "Popen", refuse)
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     with pytest.raises(OSError):
         start(home, [])
     assert list(home.iterdir()) == []

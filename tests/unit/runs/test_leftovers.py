@@ -8,7 +8,8 @@ from pathlib import Path
 
 from conftest import MakeRun
 
-from tuigpt.runs.folder import list_checkpoints, run_folders, runs_dir
+from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import list_checkpoints, run_folders
 from tuigpt.runs.leftovers import ABANDONED_AFTER, remove_from_home, remove_from_run
 
 

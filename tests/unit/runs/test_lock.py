@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,8 +16,7 @@ import pytest
 
 from tuigpt.errors import UserError
 from tuigpt.runs import lock
-from tuigpt.runs.folder import LOCK_FILE
-from tuigpt.runs.lock import being_trained, trainer_lock
+from tuigpt.runs.lock import LOCK_FILE, being_trained, is_locked, trainer_lock
 
 HOLDER = """
 import os, pathlib, subprocess, sys
@@ -154,10 +155,59 @@ def test_a_folder_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monke
     def read_only(*arguments: object) -> int:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(lock.os, "open", read_only)
+    monkeypatch.setattr(os, "open", read_only)
     assert refusal(folder) == f"cannot write '{folder}/trainer.lock': Read-only file system"
 
 
 def test_a_process_on_another_machine_is_named_with_it() -> None:
     said = str(being_trained("run", 7, "elsewhere"))
     assert said == "run 'run' is being trained already (process 7 on elsewhere)"
+
+
+class TestAskingWhoLives:
+    def test_only_while_it_is_held(self, folder: Path, hold: Hold) -> None:
+        assert is_locked(folder) is None  # nobody has ever trained here
+        holder = hold()
+        first_line(holder)
+        assert is_locked(folder) is True and is_locked(folder) is True
+        holder.kill()
+        holder.wait()
+        assert is_locked(folder) is False
+
+    def test_those_who_ask_do_not_take_each_other_for_a_trainer(self, folder: Path) -> None:
+        with trainer_lock(folder):
+            pass
+        with open(folder / LOCK_FILE, "rb") as other:
+            fcntl.flock(other, fcntl.LOCK_SH)  # somebody else who asks, and is slow
+            assert is_locked(folder) is False
+
+    def test_one_who_asks_does_not_keep_a_trainer_out(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with trainer_lock(folder):
+            pass
+        with open(folder / LOCK_FILE, "rb") as other:
+            fcntl.flock(other, fcntl.LOCK_SH)
+            monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(other, fcntl.LOCK_UN))
+            with trainer_lock(folder) as locked:
+                assert locked
+
+    @pytest.mark.parametrize("what", ["folder", "fifo", "dangling"])
+    def test_something_else_in_its_place_tells_nothing(self, folder: Path, what: str) -> None:
+        path = folder / LOCK_FILE
+        if what == "folder":
+            path.mkdir()
+        elif what == "fifo":
+            os.mkfifo(path)
+        else:
+            path.symlink_to(folder / "nowhere")
+        assert is_locked(folder) is None
+        assert refusal(folder).startswith(f"cannot write '{path}'")
+
+
+def test_a_link_in_its_place_is_never_followed(folder: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (folder / LOCK_FILE).symlink_to(precious)
+    assert refusal(folder).startswith("cannot write")
+    assert precious.read_text() == "precious"

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import math
+import os
+import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from tuigpt.runs.metrics import METRICS_FILE, History, MetricsLog, MetricsTail
+from tuigpt.runs import metrics
+from tuigpt.runs.metrics import (
+    METRICS_FILE,
+    MOST_EVENTS,
+    MOST_GROUPS,
+    MOST_POINTS,
+    MOST_SAMPLES,
+    AnyLine,
+    EvalLine,
+    EventLine,
+    History,
+    MetricsLog,
+    MetricsTail,
+    SampleLine,
+    StepLine,
+)
 
 
 @pytest.fixture
@@ -15,97 +34,164 @@ def log(tmp_path: Path) -> MetricsLog:
     return MetricsLog(tmp_path)
 
 
+def read(tail: MetricsTail) -> list[AnyLine]:
+    lines, restarted = tail.read_new()
+    assert not restarted
+    return lines
+
+
+def steps(folder: Path) -> list[int]:
+    tail = MetricsTail(folder / METRICS_FILE)
+    found = read(tail)
+    while tail.more:
+        found += read(tail)
+    return [line.step for line in found]
+
+
 class TestWriting:
     def test_each_record_is_a_line_at_once(self, log: MetricsLog, tmp_path: Path) -> None:
-        log.append("step", 1, loss=4.25)
-        assert (tmp_path / METRICS_FILE).read_text() == (
-            '{"kind": "step", "step": 1, "loss": 4.25}\n'
+        log.append(EventLine(step=1, message="größe"))
+        assert (tmp_path / METRICS_FILE).read_text("utf-8") == (
+            '{"kind": "event", "step": 1, "message": "größe"}\n'
         )
 
     def test_nan_and_infinity_are_null_and_named(self, log: MetricsLog, tmp_path: Path) -> None:
-        log.append("step", 1, loss=math.nan, grad_norm=math.inf)
-        line = (tmp_path / METRICS_FILE).read_text()
-        assert '"loss": null' in line and '"nonfinite": ["loss", "grad_norm"]' in line
+        log.append(StepLine(step=1, loss=math.nan, grad_norm=math.inf))
+        line = json.loads((tmp_path / METRICS_FILE).read_text())
+        assert line["loss"] is None and line["nonfinite"] == ["loss", "grad_norm"]
 
     def test_any_text_is_one_line(self, log: MetricsLog, tmp_path: Path) -> None:
         text = 'a\nb\r\u2028\x85\x1b[31m"日🙂\udcff'
-        log.append("sample", 3, text=text)
+        log.append(SampleLine(step=3, text=text))
         assert (tmp_path / METRICS_FILE).read_bytes().count(b"\n") == 1
-        assert MetricsTail(tmp_path / METRICS_FILE).read_new()[0]["text"] == text
+        [line] = read(MetricsTail(tmp_path / METRICS_FILE))
+        assert isinstance(line, SampleLine) and line.text == text
 
-    def test_a_resumed_run_goes_on_in_the_same_log(self, log: MetricsLog, tmp_path: Path) -> None:
-        log.append("step", 1)
+    def test_a_resumed_run_appends_to_the_same_log(self, log: MetricsLog, tmp_path: Path) -> None:
+        log.append(StepLine(step=1))
         log.close()
-        again = MetricsLog(tmp_path)
-        again.append("step", 2)
-        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1, 2]
+        MetricsLog(tmp_path).append(StepLine(step=2))
+        assert steps(tmp_path) == [1, 2]
 
-    @pytest.mark.parametrize("torn", [b'{"kind": "st', b"{", b'{"kind": "step", "step": 2}'])
+    @pytest.mark.parametrize(
+        "torn", [b'{"kind": "st', b"{", b'{"kind": "step", "step": 2}', b"x" * 300]
+    )
     def test_a_line_torn_by_a_kill_spoils_nothing(
-        self, log: MetricsLog, tmp_path: Path, torn: bytes
+        self, log: MetricsLog, tmp_path: Path, torn: bytes, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        log.append("step", 1)
+        monkeypatch.setattr(metrics, "PIECE", 200)
+        log.append(StepLine(step=1))
         log.close()
         with open(tmp_path / METRICS_FILE, "ab") as stream:
             stream.write(torn)
-        MetricsLog(tmp_path).append("step", 3)
-        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1, 3]
+        MetricsLog(tmp_path).append(StepLine(step=3))
+        assert steps(tmp_path) == [1, 3]
 
     def test_a_log_of_one_torn_line_begins_anew(self, tmp_path: Path) -> None:
         (tmp_path / METRICS_FILE).write_bytes(b'{"kin')
-        MetricsLog(tmp_path).append("step", 1)
-        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1]
+        MetricsLog(tmp_path).append(StepLine(step=1))
+        assert steps(tmp_path) == [1]
+
+    def test_what_a_link_points_to_is_never_written(self, tmp_path: Path) -> None:
+        precious = tmp_path / "precious"
+        precious.write_text("precious")
+        (tmp_path / METRICS_FILE).symlink_to(precious)
+        with pytest.raises(OSError):
+            MetricsLog(tmp_path)
+        assert precious.read_text() == "precious"
 
 
 class TestReading:
     def test_each_line_is_read_once(self, log: MetricsLog, tmp_path: Path) -> None:
         tail = MetricsTail(tmp_path / METRICS_FILE)
-        assert tail.read_new() == []
-        log.append("step", 1)
-        log.append("step", 2)
-        assert [r["step"] for r in tail.read_new()] == [1, 2]
-        assert tail.read_new() == []
-        log.append("step", 3)
-        assert [r["step"] for r in tail.read_new()] == [3]
+        assert read(tail) == []
+        log.append(StepLine(step=1))
+        log.append(StepLine(step=2))
+        assert read(tail) == [StepLine(step=1), StepLine(step=2)]
+        assert read(tail) == []
+        log.append(StepLine(step=3))
+        assert read(tail) == [StepLine(step=3)]
 
     def test_before_there_is_a_log(self, tmp_path: Path) -> None:
         tail = MetricsTail(tmp_path / METRICS_FILE)
-        assert tail.read_new() == []
-        MetricsLog(tmp_path).append("step", 1)
-        assert len(tail.read_new()) == 1
+        assert read(tail) == []
+        MetricsLog(tmp_path).append(StepLine(step=1))
+        assert len(read(tail)) == 1
 
     def test_half_a_line_waits_for_its_other_half(self, tmp_path: Path) -> None:
         tail = MetricsTail(tmp_path / METRICS_FILE)
         line = '{"kind": "sample", "step": 1, "text": "日本"}\n'.encode()
-        for end in range(1, len(line)):
-            (tmp_path / METRICS_FILE).write_bytes(line[:end])
-            assert tail.read_new() == []
-        (tmp_path / METRICS_FILE).write_bytes(line)
-        assert [r["text"] for r in tail.read_new()] == ["日本"]
+        with open(tmp_path / METRICS_FILE, "ab", buffering=0) as stream:
+            for byte in line[:-1]:
+                stream.write(bytes([byte]))
+                assert read(tail) == []
+            stream.write(line[-1:])
+        assert read(tail) == [SampleLine(step=1, text="日本")]
 
-    def test_lines_that_are_none_are_passed_over(self, tmp_path: Path) -> None:
-        lines = [b"", b"nonsense", b"[1]", b"null", b"\xff\xfe", b"\0" * 20, b"[" * 100_000]
-        good = b'{"kind": "step", "step": 1}'
-        (tmp_path / METRICS_FILE).write_bytes(b"\n".join([*lines, good]) + b"\n")
-        assert [r["step"] for r in MetricsTail(tmp_path / METRICS_FILE).read_new()] == [1]
+    @pytest.mark.parametrize(
+        "line",
+        [b"", b"nonsense", b"[1]", b"null", b"\xff\xfe", b"\0" * 20, b"[" * 100_000, b"{}",
+         b'{"kind": "step"}', b'{"kind": "step", "step": "x"}', b'{"kind": "step", "step": null}',
+         b'{"kind": 5, "step": 1}', b'{"kind": "mood", "step": 1}', b'{"step": 1}',
+         b'{"kind": "step", "step": -1}', b'{"kind": "step", "step": %s}' % (b"9" * 401),
+         b'{"kind": "step", "step": 1, "loss": "low"}', b'{"kind": "step", "step": 1, "loss": []}',
+         b'{"kind": "step", "step": 1, "loss": 1e999}', b'{"kind": "step", "step": 1, "loss": NaN}',
+         b'{"kind": "sample", "step": 1, "text": 5}', b'{"kind": "event", "step": 1, "message": 1}',
+         b'{"kind": "step", "step": 1, "nonfinite": 7}'],
+    )  # fmt: skip
+    def test_lines_that_are_none_are_skipped(self, tmp_path: Path, line: bytes) -> None:
+        good = b'{"kind": "step", "step": %d}'
+        (tmp_path / METRICS_FILE).write_bytes(b"\n".join([good % 1, line, good % 2, b""]))
+        assert steps(tmp_path) == [1, 2]
+
+    def test_a_line_that_is_too_long_is_skipped(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(metrics, "PIECE", 100)
+        good = b'{"kind": "step", "step": %d}\n'
+        long = b'{"kind": "sample", "step": 2, "text": "%s"}\n' % (b"x" * 1000)
+        (tmp_path / METRICS_FILE).write_bytes(good % 1 + long + good % 3 + good % 4)
+        assert steps(tmp_path) == [1, 3, 4]
+
+    def test_a_log_that_was_cut_or_replaced_is_read_anew(self, tmp_path: Path) -> None:
+        path = tmp_path / METRICS_FILE
+        good = b'{"kind": "step", "step": %d}\n'
+        path.write_bytes(good % 1 + good % 2)
+        tail = MetricsTail(path)
+        read(tail)
+        path.write_bytes(good % 3)
+        assert tail.read_new() == ([StepLine(step=3)], True)
+        path.rename(tmp_path / "before")
+        path.write_bytes(good % 4 + good % 5)
+        assert tail.read_new() == ([StepLine(step=4), StepLine(step=5)], True)
+        path.unlink()
+        assert tail.read_new() == ([], True)
+
+    def test_a_pipe_in_its_place_keeps_nobody_waiting(self, tmp_path: Path) -> None:
+        os.mkfifo(tmp_path / METRICS_FILE)
+        assert steps(tmp_path) == []
 
 
-def step(number: int, loss: object = 1.0, **more: object) -> dict[str, object]:
-    return {"kind": "step", "step": number, "loss": loss, "learning_rate": 0.5} | more
+def step(number: int, loss: float | None = 1.0) -> StepLine:
+    nan = ("loss",) if loss is not None and math.isnan(loss) else ()
+    return StepLine(step=number, loss=None if nan else loss, learning_rate=0.5, nonfinite=nan)
 
 
-def evaluation(number: int, loss: float, whole: bool = False) -> dict[str, object]:
-    return {"kind": "eval", "step": number, "val_loss": loss, "whole": whole}
+def evaluation(number: int, loss: float, whole: bool = False) -> EvalLine:
+    return EvalLine(step=number, val_loss=loss, val_loss_per_character=loss, whole=whole)
 
 
-def sample(number: int, text: str = "x") -> dict[str, object]:
-    return {"kind": "sample", "step": number, "text": text}
+def sample(number: int, text: str = "x") -> SampleLine:
+    return SampleLine(step=number, text=text)
 
 
-def history_of(*records: dict[str, object]) -> History:
+def history_of(*lines: AnyLine) -> History:
     history = History()
-    for record in records:
-        history.add(record)
+    for line in lines:
+        history.add([line])
+    in_bulk = History()
+    in_bulk.add(lines)
+    assert in_bulk == history or any(math.isnan(x) for _, x in [*history.train, *history.val])
     return history
 
 
@@ -116,8 +202,8 @@ class TestHistory:
         )
         assert history.train == [(1, 4.0), (2, 3.5)]
         assert history.val == [(0, 4.1), (2, 3.4)]
-        assert [s["text"] for s in history.samples] == ["abc"]
-        assert history.learning_rate == 0.5
+        assert [s.text for s in history.samples] == ["abc"]
+        assert history.updates.learning_rates[-1] == 0.5
 
     def test_the_whole_part_is_no_point_of_the_curve(self) -> None:
         assert history_of(evaluation(2, 3.4), evaluation(2, 3.3, whole=True)).val == [(2, 3.4)]
@@ -126,28 +212,132 @@ class TestHistory:
         history = history_of(step(1, 2.0), step(2, math.nan), step(3, 1.0))
         assert [s for s, _ in history.train] == [1, 2, 3]
         assert math.isnan(history.train[1][1])
+        nan = EvalLine(step=4, nonfinite=("val_loss", "val_loss_per_character"))
+        assert math.isnan(history_of(evaluation(0, 2.0), nan).val[-1][1])
 
     def test_a_resumed_run_takes_the_place_of_what_was_ahead(self) -> None:
-        """Killed at step 5, it goes on from 2: nothing that it has not done again is shown."""
-        history = history_of(
-            *(step(n) for n in range(1, 6)), evaluation(4, 2.0), sample(4),
-            {"kind": "event", "step": 2, "message": "resumed at step 2"},
-        )  # fmt: skip
+        """Killed at step 5 and resumed at 2: nothing that it has not done again is shown."""
+        resumed = EventLine(step=2, message="resumed at step 2")
+        before: list[AnyLine] = [*(step(n) for n in range(1, 6)), evaluation(4, 2.0), sample(4)]
+        before.append(resumed)
+        history = history_of(*before)
         assert [s for s, _ in history.train] == [1, 2]
         assert history.val == [] and history.samples == []
-        history.add(step(3, 0.25))
-        assert history.train[-1] == (3, 0.25)
+        history = history_of(*before, step(3, 0.25))
+        assert history.train[-1] == (3, 0.25) and len(history.train) == 3
 
     def test_an_evaluation_done_again_replaces_its_point(self) -> None:
         history = history_of(evaluation(5, 2.0), sample(5, "a"), evaluation(5, 2.5), sample(5, "b"))
         assert history.val == [(5, 2.5)]
-        assert [s["text"] for s in history.samples] == ["b"]
+        assert [s.text for s in history.samples] == ["b"]
 
-    @pytest.mark.parametrize(
-        "record",
-        [{}, {"kind": "step"}, {"step": "x", "kind": "step"}, {"kind": "step", "step": None},
-         {"kind": 5, "step": 1}, {"step": 1}, step(1, None), step(1, "low"), step(1, [])],
-    )  # fmt: skip
-    def test_odd_records_do_no_harm(self, record: dict[str, object]) -> None:
-        history = history_of(step(1, 2.0), record, step(2, 1.0))
-        assert history.train[-1] == (2, 1.0)
+    def test_an_update_done_again_replaces_its_point(self) -> None:
+        assert history_of(step(1, 2.0), step(1, 3.0)).train == [(1, 3.0)]
+
+    def test_a_line_without_a_loss_is_no_point(self) -> None:
+        history = history_of(step(1, 2.0), step(2, None), step(3, 1.0))
+        assert history.train == [(1, 2.0), (3, 1.0)]
+
+
+class TestTheUnit:
+    def test_losses_are_per_character(self) -> None:
+        history = History(train_characters_per_token=4.0)
+        history.add(
+            [EvalLine(step=0, val_loss=6.0, val_loss_per_character=2.0), step(1, 6.0), step(2, 4.0)]
+        )
+        assert history.train == [(1, 1.5), (2, 1.0)] and history.val == [(0, 2.0)]
+
+    def test_without_the_factor_of_the_training_part_it_is_that_of_the_evaluation(self) -> None:
+        history = history_of(
+            EvalLine(step=0, val_loss=6.0, val_loss_per_character=2.0), step(1, 6.0)
+        )
+        assert history.train == [(1, 2.0)]
+
+    def test_evaluations_that_tell_only_nats_per_token(self) -> None:
+        history = history_of(
+            EvalLine(step=0, val_loss=6.0, val_loss_per_character=2.0),
+            EvalLine(step=5, val_loss=3.0),
+        )
+        assert history.val == [(0, 2.0), (5, 1.0)]
+
+
+class TestLongRuns:
+    def long(self, count: int) -> tuple[History, list[float]]:
+        chance = random.Random(5)
+        losses = [3.0 + chance.random() for _ in range(count)]
+        history = History()
+        for start in range(0, count, 7000):
+            chunk = losses[start : start + 7000]
+            history.add([step(start + i, loss) for i, loss in enumerate(chunk, 1)])
+        return history, losses
+
+    def test_few_points_stay_as_they_are(self) -> None:
+        history, losses = self.long(MOST_POINTS)
+        assert history.train == list(enumerate(losses, 1))
+
+    def test_of_many_the_spikes_stay(self) -> None:
+        history, losses = self.long(10 * MOST_POINTS)
+        assert len(history.train) <= MOST_POINTS
+        known = dict(enumerate(losses, 1))
+        assert all(known[at] == loss for at, loss in history.train)
+        at = [at for at, _ in history.train]
+        assert at == sorted(set(at)) and at[-1] == len(losses)
+        values = [loss for _, loss in history.train]
+        assert min(values) == min(losses) and max(values) == max(losses)
+        # Everywhere equally: no stretch of the run has lost its own extremes.
+        for start in range(0, len(losses), 10_000):
+            part = [x for at, x in history.train if start < at <= start + 10_000]
+            assert min(part) == min(losses[start : start + 10_000])
+            assert max(part) == max(losses[start : start + 10_000])
+
+    def test_a_nan_stays(self) -> None:
+        history = History()
+        for n in range(1, 3 * MOST_POINTS):
+            history.add([step(n, math.nan if n == 7777 else 1.0 + n % 3)])
+        assert [at for at, loss in history.train if math.isnan(loss)] == [7777]
+
+    def test_one_that_is_resumed_forgets_what_was_ahead(self) -> None:
+        history, _ = self.long(3 * MOST_POINTS)
+        history.add([step(1000, 9.0)])
+        assert history.train[-1] == (1000, 9.0) and history.train[-2][0] < 1000
+        history.add([step(n) for n in range(1001, 5 * MOST_POINTS)])
+        at = [at for at, _ in history.train]
+        assert at == sorted(set(at)) and len(at) <= MOST_POINTS
+
+    def test_samples_and_events_are_bounded(self) -> None:
+        history = History()
+        history.add([EventLine(step=n, message=f"event {n}") for n in range(3 * MOST_EVENTS)])
+        assert history.n_events == 3 * MOST_EVENTS and len(history.events) == MOST_EVENTS
+        assert history.events[-1] == f"event {3 * MOST_EVENTS - 1}"
+        for n in range(5000, 5000 + 3 * MOST_SAMPLES):
+            history.add([sample(n, "x" * 100_000)])
+        assert len(history.samples) <= MOST_SAMPLES
+        assert history.samples[0].step == 5000
+        assert history.samples[-1].step == 4999 + 3 * MOST_SAMPLES
+        assert len(msgspec.json.encode(history.samples[0])) < 30_000
+
+
+class TestUpdates:
+    def lines(self, count: int) -> list[StepLine]:
+        return [
+            StepLine(step=n, loss=2.0, learning_rate=0.01, grad_norm=float(n % 700), seconds=0.5)
+            for n in range(1, count + 1)
+        ]
+
+    def test_they_are_kept_in_bounded_memory_with_their_extremes(self) -> None:
+        history = History()
+        lines = self.lines(9000)
+        for start in range(0, 9000, 700):
+            history.add(lines[start : start + 700])
+        updates = history.updates
+        assert len(updates.steps) <= MOST_GROUPS and updates.steps[-1] == 9000
+        assert max(updates.grad_norms) == 699
+        assert updates.elapsed[-1] == pytest.approx(4500)
+        assert list(updates.steps) == sorted(updates.steps)
+
+    def test_a_resumed_run_forgets_what_it_does_again(self) -> None:
+        history = History()
+        history.add(self.lines(100))
+        history.add([StepLine(step=41, loss=2.0, seconds=0.5)])
+        assert list(history.updates.steps)[-2:] == [40, 41]
+        assert history.updates.elapsed[-1] == pytest.approx(20.5)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tuigpt.errors import UserError
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text import copies as copies_module
 from tuigpt.text.copies import Span, find_copies, find_copies_of_training, share_copied
 
@@ -100,15 +101,15 @@ def test_nothing_is_copied_by_nothing() -> None:
     assert share_copied([], 0) == 0.0
 
 
-def header(path: Path, text: str) -> dict[str, object]:
+def facts_of(path: Path, text: str) -> CorpusFacts:
     sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return {"corpus": {"path": str(path), "sources": [str(path)], "sha256": sha256}}
+    return CorpusFacts(path=str(path), sources=[str(path)], sha256=sha256)
 
 
 def test_a_checkpoints_own_text_is_searched_and_must_be_the_same(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_bytes(b"one two three\r\nfour five six\r\n")
-    about = header(path, "one two three\nfour five six\n")
+    about = facts_of(path, "one two three\nfour five six\n")
     assert find_copies_of_training(about, "+four five+", 5, tmp_path) == [Span(1, 9, 14, 2)]
     path.write_bytes(b"one two three four five six seven")
     for text in ("+four five+", "+"):
@@ -117,5 +118,5 @@ def test_a_checkpoints_own_text_is_searched_and_must_be_the_same(tmp_path: Path)
     path.unlink()
     with pytest.raises(UserError, match="cannot be used: no text at"):
         find_copies_of_training(about, "+four five+", 5, tmp_path)
-    with pytest.raises(UserError, match="does not tell"):
-        find_copies_of_training({}, "+four five+", 5, tmp_path)
+    with pytest.raises(UserError, match="does not say"):
+        find_copies_of_training(CorpusFacts(), "+four five+", 5, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tuigpt.errors import UserError
+from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.named import (
     BUILT_IN,
     TINY_SHAKESPEARE,
@@ -84,6 +86,13 @@ def test_a_text_is_fetched_once_with_progress(tmp_path: Path, shelf: Shelf) -> N
     assert shelf.asked == 1
 
 
+def test_a_pipe_in_the_place_of_a_fetched_text_is_not_waited_for(
+    tmp_path: Path, shelf: Shelf
+) -> None:
+    os.mkfifo(tmp_path / "tinybard.txt")
+    assert scan(opened(shelf.remote(), tmp_path)).text == CONTENT.decode()
+
+
 def test_nothing_is_fetched_unasked(tmp_path: Path, shelf: Shelf) -> None:
     with pytest.raises(NotFetched, match="would come from 127.0.0.1"):
         opened(shelf.remote(), tmp_path, fetch=False)
@@ -128,11 +137,35 @@ def test_names_and_files_join(tmp_path: Path) -> None:
     assert "".join(text.chunks()).endswith("\n\n\nThe end.\n")
 
 
+def test_an_own_file_that_a_name_hides_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_text([BUILT_IN], cache=tmp_path).notes == ()
+    (tmp_path / BUILT_IN).write_text("mine, all mine\n", encoding="utf-8")
+    text = open_text([BUILT_IN], cache=tmp_path)
+    assert text.sources == (BUILT_IN,)
+    assert text.notes == (
+        "shakespeare is the text that goes by this name; your own is ./shakespeare",
+    )
+    mine = open_text([f"./{BUILT_IN}"], cache=tmp_path)
+    assert "".join(mine.chunks()) == "mine, all mine\n" and mine.notes == ()
+
+
+def test_a_text_that_was_moved_is_read_where_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "new.txt"
+    path.write_bytes("naïve café".encode("cp1252"))
+    facts = CorpusFacts(sources=[str(tmp_path / "old.txt")], encoding="cp1252")
+    moved = reopen(facts, cache=tmp_path, moved_to=[str(path)])
+    assert "".join(moved.chunks()) == "naïve café"
+
+
 def test_a_run_finds_its_text_again(tmp_path: Path) -> None:
     path = tmp_path / "old.txt"
     path.write_bytes("naïve café".encode("cp1252"))
-    facts = {"sources": [str(path)], "encoding": "cp1252", "path": str(path)}
+    facts = CorpusFacts(sources=[str(path)], encoding="cp1252", path=str(path))
     assert "".join(reopen(facts, cache=tmp_path).chunks()) == "naïve café"
-    assert reopen({"path": BUILT_IN}, cache=tmp_path).sources == (BUILT_IN,)
-    with pytest.raises(UserError, match="does not tell"):
-        reopen({}, cache=tmp_path)
+    assert reopen(CorpusFacts(path=BUILT_IN), cache=tmp_path).sources == (BUILT_IN,)
+    assert reopen(CorpusFacts(name=BUILT_IN), cache=tmp_path).sources == (BUILT_IN,)
+    with pytest.raises(UserError, match="does not say where its text 'poems' is"):
+        reopen(CorpusFacts(name="poems"), cache=tmp_path)

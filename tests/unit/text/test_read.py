@@ -85,7 +85,7 @@ def test_another_encoding_is_guessed_but_only_read_when_confirmed(tmp_path: Path
     path = write(tmp_path, "old.txt", PROSE.encode("cp1252"))
     error = refusal(path)
     assert isinstance(error, OfferError) and error.offer == "cp1252"
-    assert "offset 24, line 2" in str(error) and "--encoding cp1252" in str(error)
+    assert "offset 24, line 2" in str(error) and "encoding cp1252" in str(error)
     assert "naïve café" in str(error)  # what it would read like
     found = read(path, encoding="cp1252")
     assert found.text == PROSE and found.changes == ("read as cp1252",)
@@ -97,6 +97,11 @@ def test_another_encoding_is_guessed_but_only_read_when_confirmed(tmp_path: Path
         ("cp1251", "Привет, как дела? Сегодня хорошая погода.\n"),
         ("cp932", "これは日本語のテキストです。\n"),
         ("gb18030", "今天天气很好，我们去公园玩吧。\n"),
+        ("cp1252", "Déjà vu : la forêt était silencieuse, où l'été dernier ça rêvait de Noël.\n"),
+        ("cp1252", "Déjà vu\n"),
+        ("cp1252", "Grüße aus München! Die Straße ist schön, die Häuser sind größer.\n"),
+        ("cp1250", "Zażółć gęślą jaźń. Święty Mikołaj przyniósł dzieciom piękne prezenty.\n"),
+        ("cp1257", "Žalias ąžuolas šlama prie kelio, o mergaitė ėjo į mokyklą ir dainavo.\n"),
     ],
 )
 def test_common_encodings_are_recognised(tmp_path: Path, encoding: str, line: str) -> None:
@@ -122,13 +127,33 @@ def test_utf_16_without_a_mark_is_offered(tmp_path: Path) -> None:
     assert read(path, encoding="utf-16-le").text == "plain words\n" * 50
 
 
+def test_marked_utf_16_with_an_odd_byte_has_a_way_out(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.txt", PROSE.encode("utf-16") + b"x")
+    error = refusal(path)
+    assert isinstance(error, OfferError) and error.offer == "utf-16:replace"
+    found = read(path, encoding=error.offer)
+    assert found.text == PROSE + "\ufffd"
+    assert "1 byte sequence that did not fit became \ufffd" in found.changes
+
+
+def test_a_text_with_nuls_is_read_if_its_encoding_is_named(tmp_path: Path) -> None:
+    text = ("a" * 98 + "\0\n") * 500
+    path = write(tmp_path, "a.txt", text)
+    error = refusal(path)
+    assert error.spelled(lambda s: f"--{s.name} {s.value}").endswith("such as --encoding utf-8")
+    assert read(path, encoding="utf-8").text == text
+    path = write(tmp_path, "b.txt", ("plain words\n" * 500).encode("utf-16-le"))
+    assert "utf-16-le" in str(refusal(path, encoding="utf-8"))
+    assert "b.txt" in str(refusal(write(tmp_path, "0.txt", PROSE), path))
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         (b"", "is empty"),
         (b"\n" * 5000, "is blank"),
         (b"a" * 5000, "one symbol only, 'a'"),
-        (b"\0" * 5000, "full of NUL bytes"),
+        (b"\0" * 5000, "many NUL characters"),
         (bytes(range(256)) * 50, "binary file"),
         (b"text\xff\xfe\x00\x01" * 50, "binary file"),
         (codecs.BOM_UTF8, "is empty"),
@@ -148,6 +173,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert "no regular file" in str(refusal("/dev/zero"))
     assert "null byte" in str(refusal("a\0b"))
     assert "cannot read" in str(refusal("x" * 5000))
+    os.mkfifo(tmp_path / "pipe.txt")
+    assert "no regular file" in str(refusal(tmp_path / "pipe.txt"))
+    (tmp_path / "link.txt").unlink()
+    assert "no regular file" in str(refusal(tmp_path))
+    assert "path is empty" in str(refusal(""))
     if os.geteuid():
         path = write(tmp_path, "locked.txt", PROSE)
         path.chmod(0)
@@ -196,7 +226,7 @@ def test_a_large_text_is_held_in_spread_pieces_only(
     monkeypatch.setattr(text_module, "WHOLE_BYTES", 1000)
     plain = "".join(f"line {n:>6}\n" for n in range(1000))
     found = read(write(tmp_path, "a.txt", plain))
-    assert not found.whole and found.characters == len(plain) and found.lines == 1000
+    assert not found.complete and found.characters == len(plain) and found.lines == 1000
     assert sum(len(piece) for _, piece in found.pieces) <= 1100
     assert all(plain[at : at + len(piece)] == piece for at, piece in found.pieces)
     assert found.pieces[-1][0] > 0.8 * len(plain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -128,13 +129,27 @@ DOUBLING = [[256 + i, 256 + i] for i in range(40)]
 
 
 def test_a_tokenizer_that_cannot_be_is_refused() -> None:
-    for record in ({}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
-                   {"type": "bpe", "words": 1, "merges": [[0, 999]]},
-                   {"type": "bpe", "words": 2, "merges": []},
-                   {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
-                   {"type": "bpe", "words": 1, "merges": 5}):  # fmt: skip
+    records: list[Any] = [
+        {}, {"type": "sentencepiece"}, {"type": "char"}, {"type": "bpe"},
+        {"type": "char", "vocab": 5}, {"type": "char", "vocab": ""}, [], None, "char",
+        {"type": "bpe", "words": 1, "merges": [[97, 98]] * 300_000},
+        {"type": "bpe", "words": 1, "merges": [[97, 10**400]]},
+        {"type": "bpe", "words": 1, "merges": [[97.5, 98]]},
+        {"type": "bpe", "words": 1, "merges": [[0, 999]]},
+        {"type": "bpe", "words": 2, "merges": []},
+        {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
+        {"type": "bpe", "words": 1, "merges": 5},
+    ]  # fmt: skip
+    for record in records:
         with pytest.raises(ValueError):
             tokenizer_from_dict(record)
-    for vocab in ("", "ba", "aa"):
+    for vocab in ("", "aba"):
         with pytest.raises(ValueError):
             CharTokenizer(vocab)
+
+
+def test_the_vocabulary_numbers_the_tokens() -> None:
+    """Other programs number characters as they please."""
+    tokenizer = CharTokenizer("bé\n朝a")
+    assert tokenizer.encode("a朝b").tolist() == [4, 3, 0]
+    assert tokenizer.decode([1, 2]) == "é\n" and tokenizer.split_unknown("xaé")[1] == "x"

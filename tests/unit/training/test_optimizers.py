@@ -126,20 +126,18 @@ class TestFast:
             torch.nn.Parameter(torch.randn(shape, generator=generator))
             for shape in ((8, 8), (8, 8), (24, 8), (8, 32))
         ]
-        for p in together:
-            p.grad = torch.randn(p.shape, generator=generator)
         alone = []
         for p in together:
-            for part, gradient in (
-                zip(p.chunk(3), p.grad.chunk(3), strict=True) if p.size(0) == 24 else [(p, p.grad)]
-            ):
+            p.grad = torch.randn(p.shape, generator=generator)
+            parts = 3 if p.size(0) == 24 else 1
+            for part, gradient in zip(p.chunk(parts), p.grad.chunk(parts), strict=True):
                 copy = torch.nn.Parameter(part.detach().clone())
                 copy.grad = gradient.clone()
                 alone.append(copy)
         Muon(together, 0.1, weight_decay=0.5).step()
         for p in alone:
             Muon([p], 0.1, weight_decay=0.5).step()
-        expected = [alone[0], alone[1], torch.cat(alone[2:5]), alone[5]]
+        expected = [alone[0], alone[1], torch.cat(tuple(alone[2:5])), alone[5]]
         for found, wanted in zip(together, expected, strict=True):
             torch.testing.assert_close(found.detach(), wanted.detach())
 
@@ -182,6 +180,6 @@ def test_a_third_recipe_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     losses = [event.loss for event in trainer.run() if isinstance(event, Stepped)]
     assert len(losses) == 12 and losses[-1] < losses[0] - 0.2
     remembered = sum(
-        tensor.nbytes for name, tensor in trainer.state().items() if name.startswith("optimizer.")
+        tensor.nbytes for name, tensor in trainer.tensors().items() if name.startswith("optimizer.")
     )
     assert memory(sizes, config).optimizer == remembered

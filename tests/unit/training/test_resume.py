@@ -1,7 +1,8 @@
-"""Runs that go on: longer than planned, from a checkpoint, refused, or for a given time."""
+"""Runs that are resumed, begin from a checkpoint, are refused, or last for a set time."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import VERSE
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from system.conftest import TINY, Tuigpt
 from system.test_train import lines_of, losses, tensor_bytes
@@ -17,6 +19,7 @@ from system.test_train import lines_of, losses, tensor_bytes
 from tuigpt.cli.main import main
 from tuigpt.files import read_json, write_json
 from tuigpt.runs.folder import open_run
+from tuigpt.runs.record import read_run_record
 
 FLAGS = ["verse.txt", *TINY, "--eval-interval=10"]
 
@@ -58,12 +61,13 @@ class TestLonger:
         again = tuigpt("train", "--resume=run")
         assert again.returncode == 2
         assert again.stderr == (
-            "tuigpt: run 'run' is finished, at step 20 of 20; to go on, give a higher --max-steps\n"
+            "tuigpt: run 'run' is finished, at step 20 of 20; to resume, give a higher"
+            " --max-steps\n"
         )
         longer = tuigpt("train", "--resume=run", "--max-steps=40")
         assert longer.returncode == 0, longer.stderr
         assert re.search(
-            r"^its schedule now ends at step 40, not 20: the learning rate goes on from 0\.0\d+$",
+            r"^its schedule now ends at step 40, not 20: the learning rate continues from 0\.0\d+$",
             longer.stdout, re.MULTILINE,
         )  # fmt: skip
         assert "finished at step 40" in longer.stdout
@@ -91,20 +95,90 @@ class TestLonger:
         write_json(finished / "run.json", record | {"model": record["model"] | {"n_layer": 2}})
         result = tuigpt("train", "--resume=run", "--max-steps=40")
         assert result.returncode == 2
-        assert "its run.json tells n_layer 2, its checkpoint has 1" in result.stderr
+        assert re.search(r"it holds [\d,]+ parameters, its run has [\d,]+;", result.stderr)
         write_json(finished / "run.json", record | {"tokenizer": {"type": "char", "vocab_size": 9}})
         result = tuigpt("train", "--resume=run", "--max-steps=40")
         assert result.returncode == 2
-        assert re.search(r"tells vocab_size 9, its checkpoint has \d+$", result.stderr.strip())
+        assert re.search(r"says vocab_size 9, its resume\.safetensors \d+;", result.stderr)
 
-    def test_a_state_of_another_model_is_refused(self, finished: Path, tuigpt: Tuigpt) -> None:
+    def test_a_finished_run_keeps_its_checkpoints_and_its_best_to_the_byte(
+        self, finished: Path, tuigpt: Tuigpt
+    ) -> None:
+        files = {p: p.read_bytes() for p in (finished / "checkpoints").iterdir()}
+        best = open_run(finished).best
+        assert best is not None and best.step == 20
+        assert tuigpt("train", "--resume=run", "--max-steps=21").returncode == 0
+        assert {p: p.read_bytes() for p in files} == files
+        assert {c.step for c in open_run(finished).checkpoints} >= {20, 21}
+
+
+class TestWhatIsLeft:
+    """Whatever is broken, the way on is said."""
+
+    def test_a_broken_state(self, finished: Path, tuigpt: Tuigpt) -> None:
         path = finished / "resume.safetensors"
-        state = load_file(path)
-        del state["random.data_order"]
-        save_file(state, path)
+        whole = path.read_bytes()
+        tensors = load_file(path)
+        del tensors["random.data_order"]
+        with safe_open(path, framework="pt") as file:
+            save_file(tensors, path, file.metadata())
+        for said in ("it lacks the tensor 'data_order'", "is cut short", "cannot be used"):
+            result = tuigpt("train", "--resume=run", "--max-steps=40")
+            assert result.returncode == 2 and said in result.stderr
+            assert result.stderr.endswith(
+                "its checkpoint run@20 is whole: a new run begins with its weights by"
+                " --from run@20\n"
+            )
+            path.write_bytes(whole[:-10] if said.startswith("it lacks") else b"")
+        path.unlink()
+        os.mkfifo(path)
+        result = tuigpt("train", "--resume=run", "--max-steps=40")
+        assert result.returncode == 2 and "it is no regular file" in result.stderr
+        assert tuigpt("train", "--from=run@20", "--max-steps=1").returncode == 0
+
+    def test_a_broken_newest_checkpoint(self, finished: Path, tuigpt: Tuigpt) -> None:
+        """What resuming needs is in the resume file, weights included."""
+        (newest,) = (finished / "checkpoints").glob("*20.safetensors")
+        newest.write_bytes(b"broken")
+        result = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert result.returncode == 0, result.stderr
+        assert open_run(finished).status.step == 22
+
+    def test_both_broken_an_older_checkpoint_is_named(
+        self, tuigpt: Tuigpt, home: Path, verse_file: Path
+    ) -> None:
+        flags = [*FLAGS, "--max-steps=20", "--checkpoint-interval=5"]
+        assert tuigpt("train", "--name=run", *flags).returncode == 0
+        folder = home / "runs/run"
+        newest = folder / "checkpoints" / "step-000020.safetensors"
+        newest.write_bytes(newest.read_bytes()[:-100])
+        (folder / "resume.safetensors").unlink()
+        result = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert result.returncode == 2 and result.stderr.endswith("by --from run@15\n")
+
+    def test_a_folder_that_cannot_be_written(self, finished: Path, tuigpt: Tuigpt) -> None:
+        """It is known before the first step."""
+        (finished / "checkpoints").rename(finished / "elsewhere")
+        before = {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()}
         result = tuigpt("train", "--resume=run", "--max-steps=40")
         assert result.returncode == 2
-        assert result.stderr.endswith("its resume.safetensors does not fit its model\n")
+        assert re.match(r"tuigpt: cannot write '.*/checkpoints", result.stderr)
+        after = {p: p.read_bytes() for p in finished.rglob("*") if p.is_file()}
+        assert after == before | {
+            finished / "trainer.lock": (finished / "trainer.lock").read_bytes()
+        }
+
+    def test_a_text_that_has_moved(
+        self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, verse_file: Path
+    ) -> None:
+        verse_file.rename(tmp_path / "elsewhere.txt")
+        gone = tuigpt("train", "--resume=run", "--max-steps=22")
+        assert gone.returncode == 2 and "if it has moved, say where it is now" in gone.stderr
+        (tmp_path / "other.txt").write_text(VERSE * 41)
+        other = tuigpt("train", "--resume=run", "other.txt", "--max-steps=22")
+        assert other.returncode == 2 and "is another one" in other.stderr
+        moved = tuigpt("train", "--resume=run", "elsewhere.txt", "--max-steps=22")
+        assert moved.returncode == 0, moved.stderr
 
 
 class TestFrom:
@@ -119,9 +193,10 @@ class TestFrom:
             in result.stdout
         )
         child = open_run(home / "runs/run-1")
-        assert child.record["parent"]["run"] == "run" and child.record["parent"]["step"] == 20
-        assert len(child.record["parent"]["sha256"]) == 64
-        assert child.record["model"] == open_run(finished).record["model"]
+        record = read_run_record(child.folder)
+        assert record.parent and (record.parent.run, record.parent.step) == ("run", 20)
+        assert len(record.parent.sha256) == 64
+        assert record.model == read_run_record(finished).model
         first = next(r for r in lines_of(child.folder / "metrics.jsonl") if r["kind"] == "eval")
         last = [r for r in lines_of(finished / "metrics.jsonl") if r["kind"] == "eval"][-2]
         assert first["step"] == 0 and first["val_loss"] == last["val_loss"]
@@ -157,7 +232,7 @@ class TestMinutes:
         assert said
         steps = int(said[1].replace(",", ""))
         run = open_run(home / "runs/short")
-        assert run.record["train"]["max_steps"] == run.status.step == steps
+        assert read_run_record(run.folder).train.max_steps == run.status.step == steps
         # Going on plans nothing anew.
         longer = tuigpt("train", "--resume=short", f"--max-steps={steps + 5}")
         assert longer.returncode == 0 and "are" not in longer.stdout.splitlines()[1]
@@ -180,7 +255,10 @@ def test_out_of_patience_the_best_is_kept(tuigpt: Tuigpt, home: Path, verse_file
     assert run.status.message == f"no better val loss since step {run.best.step:,}"
     assert run.status.step == run.best.step + 20
     again = tuigpt("train", "--resume=run")
-    assert again.returncode == 2 and "or another --patience" in again.stderr
+    said = "2 evaluations in a row were no better; to resume, give --patience 3 or more"
+    assert again.returncode == 2 and said in again.stderr
+    longer = tuigpt("train", "--resume=run", "--max-steps=200000")
+    assert longer.returncode == 2 and said in longer.stderr
     # With more of it the run goes on to its next such end.
     assert tuigpt("train", "--resume=run", "--patience=3").returncode == 0
     assert open_run(home / "runs/run").status.step >= run.status.step + 10

@@ -8,18 +8,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
-from textual.screen import ModalScreen
+from textual.content import Content
 from textual.widgets import Button, Input, Label, Static
 
-from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
-from tuigpt.tui.widgets.keys_in_order import Field
+from tuigpt.runs.control import CHANGEABLE
+from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.wording import one_line
 
-_FIELDS = {"learning_rate": TrainConfig, "dropout": GPTConfig}
-"""What can be changed, and the configuration that knows which values work."""
+LIVE = {name: setting for name, setting in CHANGEABLE.items() if setting.live}
+"""What can be changed while a run trains."""
 
 
-class Change(ModalScreen[dict[str, float]]):
+class Change(Dialog[dict[str, float]]):
     """Asks for new values; dismisses with those that differ from the present ones."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -38,11 +39,11 @@ class Change(ModalScreen[dict[str, float]]):
     def compose(self) -> ComposeResult:
         with Vertical(id="dialog"):
             with Grid(id="changes"):
-                for name, config in _FIELDS.items():
+                for name, setting in LIVE.items():
                     yield Label(name.replace("_", " "))
-                    yield Field(
+                    yield Input(
                         f"{self._present[name]:g}", id=name, compact=True,
-                        tooltip=help_of(config, name),
+                        tooltip=setting.help,
                     )  # fmt: skip
             yield Static("It holds from the next step on, and is logged.", id="hint", markup=False)
             yield Static(id="verdict", markup=False)
@@ -52,7 +53,7 @@ class Change(ModalScreen[dict[str, float]]):
 
     def on_mount(self) -> None:
         dialog = self.query_one("#dialog")
-        dialog.border_title = f"Change {self._run_name}"
+        dialog.border_title = Content(f"Change {one_line(self._run_name)}")
         dialog.border_subtitle = "enter change · tab next field · esc back"
 
     @on(Input.Changed)
@@ -69,11 +70,10 @@ class Change(ModalScreen[dict[str, float]]):
             verdict.update("")
 
     def _values(self) -> dict[str, float]:
-        values: dict[str, float] = {}
-        for name, config in _FIELDS.items():
-            values[name] = parse_field(config, name, self.query_one(f"#{name}", Input).value)
-            config(**{name: values[name]})
-        return values
+        return {
+            name: setting.parse(self.query_one(f"#{name}", Input).value)
+            for name, setting in LIVE.items()
+        }
 
     @on(Input.Submitted)
     @on(Button.Pressed, "#change")
@@ -84,8 +84,8 @@ class Change(ModalScreen[dict[str, float]]):
         except ConfigError:
             return
         as_shown = {name: float(f"{x:g}") for name, x in self._present.items()}
-        self.dismiss({name: x for name, x in values.items() if x != as_shown[name]})
+        self.answer({name: x for name, x in values.items() if x != as_shown[name]})
 
     @on(Button.Pressed, "#back")
-    def action_back(self) -> None:
-        self.dismiss({})
+    def _go_back(self) -> None:
+        self.action_back()

@@ -1,54 +1,40 @@
-"""The strip of pane names that a narrow terminal shows in place of three panes."""
+"""The strip of pane names that a narrow terminal shows in place of three panes.
+
+Textual's own Tabs take two rows and the focus, and tell of a tab that the app itself made active
+as if the user had chosen it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from textual import events
 from textual.content import Content
-from textual.message import Message
 from textual.reactive import reactive
+from textual.style import Style
 from textual.widget import Widget
 
 
 class PaneTabs(Widget):
-    """Names side by side; a click chooses one."""
+    """Names side by side; a click carries out the app's `show_pane`."""
 
-    DEFAULT_CSS = """
-    PaneTabs { height: 1; padding: 0 1; }
-    """
-
-    @dataclass
-    class Chosen(Message):
-        """A name was clicked."""
-
-        pane: str
+    DEFAULT_CSS = "PaneTabs { height: 1; padding: 0 1; }"
 
     active: reactive[str] = reactive("")
+    """The id of the pane that has the focus."""
 
-    def __init__(self, panes: Mapping[str, tuple[str, str]]) -> None:
+    def __init__(self, headings: Mapping[str, str]) -> None:
         """
         Args:
-            panes: id, and name and key, of each.
+            headings: what each pane is called here, by its id.
         """
         super().__init__()
-        self._panes = panes
+        self.auto_links = False
+        self._headings = headings
 
     def render(self) -> Content:
-        parts = []
-        for pane, (name, key) in self._panes.items():
-            style = "bold reverse $primary" if pane == self.active else "$foreground-muted"
-            parts += [Content.styled(f" {key} {name} ", style), Content(" ")]
+        parts: list[Content | str] = []
+        for pane, heading in self._headings.items():
+            look = "bold reverse $primary" if pane == self.active else "$foreground-muted"
+            tab = Content.styled(f" {heading} ", look)
+            parts += [tab.stylize(Style.from_meta({"@click": f"app.show_pane('{pane}')"})), " "]
         return Content.assemble(*parts)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        if offset is None:
-            return
-        column = 0
-        for pane, (name, key) in self._panes.items():
-            column += len(f" {key} {name}  ")
-            if offset.x < column - 1:
-                self.post_message(self.Chosen(pane))
-                return

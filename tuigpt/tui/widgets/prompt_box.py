@@ -10,17 +10,20 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import TextArea
 
-from tuigpt.tui.widgets.keys_in_order import run_own_binding
+from tuigpt.wording import with_line_feeds
 
 
 class PromptBox(TextArea):
     """A text area of a few lines with a history of what was sent."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "send", "send", tooltip="Let the model go on from this prompt",
+        Binding("enter", "send", "send", tooltip="Let the model continue this prompt",
                 id="prompt.send"),
         Binding("ctrl+j,shift+enter,alt+enter", "new_line", "new line", key_display="^j",
                 tooltip="Start a new line in the prompt", id="prompt.new-line", show=False),
+        # ctrl+z, Textual's key for it, suspends the app as it does every program in a terminal.
+        Binding("ctrl+underscore,super+z", "undo", "undo", key_display="^_",
+                tooltip="Take back what was typed last", id="prompt.undo", show=False),
     ]  # fmt: skip
 
     @dataclass
@@ -73,11 +76,16 @@ class PromptBox(TextArea):
         self.move_cursor(self.document.end)
 
     async def on_key(self, event: events.Key) -> None:
-        await run_own_binding(self, event)
+        """Send by its key, which a text area would take for a new line."""
+        active = self.screen.active_bindings.get(event.key)
+        if active is not None and active.node is self and active.binding.action == "send":
+            event.stop()
+            event.prevent_default()
+            await self.run_action("send")
 
     def on_paste(self, event: events.Paste) -> None:
         """Insert a paste whole, newlines and all, with LF line ends."""
         event.prevent_default()
         event.stop()
-        text = event.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = with_line_feeds(event.text)
         self.replace(text, *self.selection, maintain_selection_offset=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.reactive import reactive
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tuigpt.runs.status import RunStatus
@@ -15,6 +16,9 @@ _MARKS = {
 }  # fmt: skip
 
 _BAR = 10
+
+SAID_FOR = 4.0
+"""Seconds."""
 
 _STATE_WIDTH = len("◍ evaluating 100%")
 """So that what stands behind the state stays where it is."""
@@ -29,16 +33,38 @@ class RunStatusLine(Widget):
 
     run_name: reactive[str] = reactive("")
     status: reactive[RunStatus | None] = reactive(None)
+    said: reactive[str] = reactive("")
+    """What was done as asked, at the right end for a few seconds."""
+
+    _forget: Timer | None = None
+
+    def acknowledge(self, text: str) -> None:
+        """Say for some seconds that something was done."""
+        self.said = one_line(text)
+        if self._forget is not None:
+            self._forget.stop()
+        self._forget = self.set_timer(SAID_FOR, self._say_no_more)
+
+    def _say_no_more(self) -> None:
+        self.said = ""
 
     def render(self) -> Content:
+        if not self.said:
+            return self._line(self.size.width - 2)
+        room = self.size.width - 2
+        said = Content.styled(self.said, "$text-success").truncate(room, ellipsis=True)
+        line = self._line(room - said.cell_length - 2)
+        return Content.assemble(line, " " * (room - line.cell_length - said.cell_length), said)
+
+    def _line(self, width: int) -> Content:
         status = self.status
         if status is None:
             return Content.assemble(("tuigpt", "bold"), ("  no run yet", "$foreground-muted"))
         pieces = self._pieces(status)
-        line = pieces[0]
+        line = pieces[0].truncate(max(0, width), ellipsis=True)
         for piece in pieces[1:]:
             longer = Content.assemble(line, "  ", piece)
-            if longer.cell_length > self.size.width - 2:
+            if longer.cell_length > width:
                 break
             line = longer
         return line
@@ -46,7 +72,7 @@ class RunStatusLine(Widget):
     def _pieces(self, status: RunStatus) -> list[Content]:
         colour = {"failed": "$text-error", "lost": "$text-error", "paused": "$text-warning"}
         style = colour.get(status.state, "$text-success" if status.alive else "$foreground-muted")
-        doing = f"{_MARKS.get(status.state, '?')} {status.state}"
+        doing = f"{_MARKS.get(status.state, '?')} {one_line(status.state)}"
         if status.progress:
             doing += f" {status.progress:.0%}"
         pieces = [
@@ -66,9 +92,9 @@ class RunStatusLine(Widget):
             else "  "
         )
         if status.val_loss is not None:
-            pieces.append(Content(f"val {loss_text(status.per_character(status.val_loss))}{star}"))
+            pieces.append(Content(f"val {loss_text(status.val_loss)}{star}"))
         if status.train_loss is not None:
-            pieces.append(Content(f"train {loss_text(status.per_character(status.train_loss))}"))
+            pieces.append(Content(f"train {loss_text(status.train_loss)}"))
         if status.alive:
             if status.seconds_left is not None:
                 pieces.append(Content(f"{duration(status.seconds_left)} left"))
@@ -80,5 +106,5 @@ class RunStatusLine(Widget):
         elif status.message:
             pieces.append(Content.styled(one_line(status.message), "$foreground-muted"))
         if status.device:
-            pieces.append(Content.styled(status.device, "$foreground-muted"))
+            pieces.append(Content.styled(one_line(status.device), "$foreground-muted"))
         return pieces

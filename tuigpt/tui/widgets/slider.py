@@ -38,7 +38,7 @@ class Slider(Widget, can_focus=True):
             "step(-1)",
             "Less",
             tooltip="One step less",
-            id="slider-less",
+            id="slider.less",
             group=_ADJUST,
         ),
         Binding(
@@ -46,7 +46,7 @@ class Slider(Widget, can_focus=True):
             "step(1)",
             "More",
             tooltip="One step more",
-            id="slider-more",
+            id="slider.more",
             group=_ADJUST,
         ),
         Binding(
@@ -55,7 +55,7 @@ class Slider(Widget, can_focus=True):
             "Ten less",
             show=False,
             tooltip="Ten steps less",
-            id="slider-ten-less",
+            id="slider.ten-less",
         ),
         Binding(
             "shift+right,pageup",
@@ -63,13 +63,13 @@ class Slider(Widget, can_focus=True):
             "Ten more",
             show=False,
             tooltip="Ten steps more",
-            id="slider-ten-more",
+            id="slider.ten-more",
         ),
         Binding(
-            "home", "minimum", "Lowest", show=False, tooltip="Lowest value", id="slider-lowest"
+            "home", "minimum", "Lowest", show=False, tooltip="Lowest value", id="slider.lowest"
         ),
         Binding(
-            "end", "maximum", "Highest", show=False, tooltip="Highest value", id="slider-highest"
+            "end", "maximum", "Highest", show=False, tooltip="Highest value", id="slider.highest"
         ),
     ]
     """

@@ -8,14 +8,18 @@ from typing import ClassVar
 from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Vertical
 from textual.content import Content
 from textual.events import Resize
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from tuigpt.errors import UserError
 from tuigpt.runs.folder import Checkpoint, Run
-from tuigpt.tui.messages import OpenCheckpoint, ShowPoet, WatchRun
+from tuigpt.runs.poet import hide_poet, poet_is_hidden
+from tuigpt.tui.messages import OpenCheckpoint, WatchRun
+from tuigpt.tui.panes.pane import Pane, PaneEntry
+from tuigpt.tui.session import Session
+from tuigpt.tui.widgets.choices import Choices
 from tuigpt.wording import age, file_size, loss_text, one_line, short_count
 
 EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
@@ -26,7 +30,7 @@ WIDE = 60
 Row = Run | Checkpoint
 
 
-class _Rows(OptionList):
+class _Rows(Choices):
     """The list itself, which tells in the footer what enter does."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -35,29 +39,27 @@ class _Rows(OptionList):
     ]  # fmt: skip
 
 
-class CheckpointsPane(Vertical):
+class CheckpointsPane(Pane):
     """A list: a row for each run, and below it one for each of its checkpoints, newest first."""
 
     BINDING_GROUP_TITLE = "Checkpoints"
     HELP = """\
-### Checkpoints
+A checkpoint is the model as it was at one step. [b]enter[/b] opens it in the generate pane; on a \
+run's own row it shows that run's training. ★ is the lowest validation loss of its run: usually \
+the best writer. ▸ is the one that is open.
 
-A checkpoint is the model as it was at one step. **enter** opens it in the generate pane; on a run's
-own row it shows that run's training. ★ is the lowest validation loss of its run: usually the best
-writer. ▸ is the one that is open.
-
-**poet** comes with tuigpt: it has learned from Shakespeare's plays and is there before you train.
-**h** on its rows hides it; the commands, ctrl+p, show it again.
-"""
+The [b]poet[/b] comes with tuigpt: it has learned from Shakespeare's plays and is there before you \
+train."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("h", "hide_poet", "hide the poet", id="checkpoints.hide-poet",
                 tooltip="Leave the built-in model out of the lists"),
+        Binding("H", "show_poet", "show the poet", id="checkpoints.show-poet", show=False,
+                tooltip="Have the built-in model in the lists again"),
     ]  # fmt: skip
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self.border_title = "^o Checkpoints"
+    def __init__(self, entry: PaneEntry, session: Session) -> None:
+        super().__init__(entry, session)
         self._list = _Rows(id="list", compact=True, markup=False)
         self._list.display = False
         self._total = Static(EMPTY, id="total", markup=False)
@@ -69,18 +71,17 @@ writer. ▸ is the one that is open.
         yield self._list
         yield self._total
 
-    def show(
-        self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None, poet: Run | None = None
-    ) -> None:
-        """List these runs, and the built-in one below them.
+    def show(self) -> None:
+        """List all runs, and the built-in one below them.
 
         The cursor stays on its row, wherever that moves to.
         """
+        runs, poet = self.session.runs, self.session.poet
         rows: dict[str, Row] = {}
         for run in (*runs, poet) if poet else runs:
             rows[f"run {run.name}"] = run
             rows |= {str(c.path): c for c in reversed(run.checkpoints)}
-        self._rows, self._open = rows, open_checkpoint
+        self._rows, self._open = rows, self.session.checkpoint
         self._draw()
         checkpoints = [c for run in runs for c in run.checkpoints]
         number, size = len(checkpoints), file_size(sum(c.size for c in checkpoints))
@@ -124,19 +125,34 @@ writer. ▸ is the one that is open.
         options.scroll_to(offset.x, offset.y, animate=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only the poet can be hidden."""
-        if action != "hide_poet":
-            return True
-        cursor = self._list.highlighted_option
-        row = self._rows.get(str(cursor.id)) if cursor else None
-        return row is not None and row.built_in
+        """Only the poet can be hidden, and only a hidden one be shown."""
+        match action:
+            case "hide_poet":
+                cursor = self._list.highlighted_option
+                row = self._rows.get(str(cursor.id)) if cursor else None
+                return row is not None and row.built_in
+            case "show_poet":
+                return self.session.poet is None and poet_is_hidden(self.session.home)
+        return True
 
     @on(OptionList.OptionHighlighted)
     def _moved(self) -> None:
         self.refresh_bindings()
 
     def action_hide_poet(self) -> None:
-        self.post_message(ShowPoet(False))
+        if self._hide_poet(True):
+            self.app.notify("the poet is hidden; ctrl+p, checkpoints: show the poet", timeout=5)
+
+    def action_show_poet(self) -> None:
+        self._hide_poet(False)
+
+    def _hide_poet(self, hidden: bool) -> bool:
+        try:
+            hide_poet(self.session.home, hidden)
+        except UserError as error:
+            self.app.notify(str(error), severity="error")
+            return False
+        return True
 
     @on(OptionList.OptionSelected)
     def _choose(self, event: OptionList.OptionSelected) -> None:
@@ -145,7 +161,7 @@ writer. ▸ is the one that is open.
         if isinstance(row, Run):
             self.post_message(WatchRun(row.name))
         elif row is not None and row.problem:
-            self.notify(
+            self.app.notify(
                 f"{row.path.name} cannot be opened: {row.problem}", severity="error", markup=False
             )
         elif row is not None:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import random
-from typing import ClassVar
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import ClassVar, Protocol
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.reactive import reactive
 from textual.widgets import Input, Label, Static
 
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError
+from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import Done, Failed, Loading, Report, Started, Tokens
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.tui.messages import StopWriting, Write
-from tuigpt.tui.widgets.keys_in_order import Field
+from tuigpt.tui.messages import OpenCheckpoint
+from tuigpt.tui.panes.pane import Pane, PaneEntry
+from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.tui.widgets.slider import Slider
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import one_line
+from tuigpt.wording import one_line, symbols_shown
 
 NO_CHECKPOINT = (
     "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
@@ -38,110 +43,173 @@ POET_READY = (
 DEFAULTS = SampleConfig()
 
 
-class GeneratePane(Vertical):
-    """A transcript, the sampling settings and a prompt box."""
+class Writer(Protocol):
+    """What writes texts: the generator process, or a stand-in."""
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def generate(
+        self, checkpoint: Path, prompt: str, config: SampleConfig
+    ) -> AsyncGenerator[Report, None]: ...
+
+
+class GeneratePane(Pane):
+    """A transcript, the sampling settings and a prompt box; it owns the generator process."""
 
     BINDING_GROUP_TITLE = "Generate"
     HELP = """\
-### Generate
+Type the beginning of a text and press [b]enter[/b]: the open model continues it. [b]esc[/b] stops \
+it and keeps what is written.
 
-Type the beginning of a text and press **enter**: the open model goes on from it.
-**esc** stops it and keeps what is written.
-
-- **temperature**: 0 always takes the likeliest character, 1 draws as learned, more is wilder.
-- **top-k**: only the k likeliest characters may be drawn; 0 is off.
-- **seed**: the same seed, settings and checkpoint write the same text again. Left empty, each text
-  gets a seed of its own, which stands below it.
-"""
+[b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
+[b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
+[b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
+each text gets a seed of its own, which stands below it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "stop", id="generate.stop",
                 tooltip="Stop writing and keep the text"),
         Binding("ctrl+y", "copy", "copy text", id="generate.copy", priority=True,
                 tooltip="Copy the newest text, prompt included, exactly as written"),
+        Binding("f6", "open_offer", "open newer", id="generate.open-newer", show=False,
+                priority=True,  # else the prompt selects a line
+                tooltip="Write with the newer checkpoint that is offered"),
     ]  # fmt: skip
 
-    checkpoint: reactive[Checkpoint | None] = reactive(None)
     writing: reactive[bool] = reactive(False, bindings=True)
 
-    def __init__(self, *, id: str) -> None:  # noqa: A002
-        super().__init__(id=id)
-        self.border_title = "^g Generate"
+    def __init__(self, entry: PaneEntry, session: Session, writer: Writer | None = None) -> None:
+        """
+        Args:
+            writer: None for a generator process.
+        """
+        super().__init__(entry, session)
+        self._generator = writer or GeneratorClient(session.home)
         self._transcript = Transcript(id="transcript", placeholder=NO_CHECKPOINT)
         self._doing = Static(id="doing", markup=False)
+        self._offer = Static(id="offer", markup=False)
+        self._length = Input(
+            str(DEFAULTS.max_new_tokens), id="length", compact=True, restrict=r"\d{0,7}",
+            tooltip="How many tokens to write",
+        )  # fmt: skip
+        self._seed = Input(
+            placeholder="a new one each time", id="seed", compact=True, restrict=r"\d{0,18}",
+            tooltip="The same seed writes the same text again; empty draws one each time",
+        )  # fmt: skip
+        self._temperature = Slider(
+            0.0, 2.0, step=0.05, value=DEFAULTS.temperature, label="temperature",
+            id="temperature", tooltip="0 = always the likeliest, 1 = as learned, more = wilder",
+        )  # fmt: skip
+        self._top_k = Slider(
+            0, 65, step=1, value=DEFAULTS.top_k, label="top-k", format="{:d}", off_at=0,
+            id="top-k", tooltip="Only the k likeliest tokens may be drawn",
+        )  # fmt: skip
+        self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
+        self._shown: Checkpoint | None = None
         self._written = ""
         self._config = DEFAULTS
-        self._writer = ""
+        self._label = ""
 
     def compose(self) -> ComposeResult:
         yield self._transcript
         yield self._doing
         with Horizontal(id="sliders"):
-            yield Slider(
-                0.0, 2.0, step=0.05, value=DEFAULTS.temperature, label="temperature",
-                id="temperature",
-                tooltip="0 = always the likeliest, 1 = as learned, more = wilder",
-            )  # fmt: skip
-            yield Slider(
-                0, 65, step=1, value=DEFAULTS.top_k, label="top-k", format="{:d}", off_at=0,
-                id="top-k", tooltip="Only the k likeliest characters may be drawn",
-            )  # fmt: skip
+            yield self._temperature
+            yield self._top_k
         with Horizontal(id="settings"):
             yield Label("length")
-            yield Field(
-                str(DEFAULTS.max_new_tokens), id="length", compact=True, restrict=r"\d{0,7}",
-                tooltip="How many characters to write",
-            )  # fmt: skip
+            yield self._length
             yield Label("seed")
-            yield Field(
-                placeholder="a new one each time", id="seed", compact=True, restrict=r"\d{0,18}",
-                tooltip="The same seed writes the same text again; empty draws one each time",
-            )  # fmt: skip
-        yield PromptBox(id="prompt", placeholder="type a beginning …")
+            yield self._seed
+        yield self._offer
+        yield self._prompt
 
-    def watch_checkpoint(self, checkpoint: Checkpoint | None) -> None:
-        title = f"^g Generate · {checkpoint.label}" if checkpoint else "^g Generate"
-        self.border_title = Content(title)
+    async def on_unmount(self) -> None:
+        await self._generator.close()
+
+    # --- the open checkpoint ---
+
+    def show(self) -> None:
+        checkpoint, offer = self.session.checkpoint, self.session.offer
+        if checkpoint != self._shown or not self._prompt.border_title:
+            self._name_checkpoint(checkpoint)
+        words = f"{one_line(offer.label)} is new: f6 opens it" if offer else ""
+        if words != self._offer.content:
+            self._offer.update(words)
+            self._offer.display = bool(words)
+            self.refresh_bindings()
+
+    def _name_checkpoint(self, checkpoint: Checkpoint | None) -> None:
+        self._shown = checkpoint
+        self.name_subject(checkpoint.label if checkpoint else "")
         ready = POET_READY if checkpoint and checkpoint.built_in else READY
         self._transcript.placeholder = ready if checkpoint else NO_CHECKPOINT
         label = one_line(checkpoint.label) if checkpoint else "no model open"
-        self.query_one("#prompt", PromptBox).border_title = Content(label)
+        self._prompt.border_title = Content(label)
         if checkpoint:
-            self.query_one("#top-k", Slider).maximum = checkpoint.vocab_size
+            self._top_k.maximum = checkpoint.vocab_size
+            self._warm_up()
+
+    @work(group="warm-up", exclusive=True)
+    async def _warm_up(self) -> None:
+        await self._generator.warm_up()
+
+    def action_open_offer(self) -> None:
+        if self.session.offer is not None:
+            self.post_message(OpenCheckpoint(self.session.offer))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        return self.writing if action == "stop" else True
+        match action:
+            case "stop":
+                return self.writing
+            case "open_offer":
+                return self.session.offer is not None
+        return True
+
+    # --- writing ---
 
     @on(PromptBox.Sent)
     def _send(self, event: PromptBox.Sent) -> None:
         event.stop()
+        checkpoint = self.session.checkpoint
+        if checkpoint is None:
+            self.app.notify("no model is open yet: train one with ctrl+n", severity="warning")
+            return
         try:
             config = self._settings()
         except ConfigError as error:
-            self.notify(str(error), severity="error", markup=False)
+            self.app.notify(str(error), severity="error")
             return
-        self.post_message(Write(event.text, config))
+        self._begin(checkpoint, config)
+        self._write(checkpoint, event.text, config)
 
     def _settings(self) -> SampleConfig:
-        seed = self.query_one("#seed", Input).value
-        length = self.query_one("#length", Input).value
+        seed = self._seed.value
         return SampleConfig(
-            max_new_tokens=parse_field(SampleConfig, "max_new_tokens", length),
-            temperature=float(self.query_one("#temperature", Slider).value),
-            top_k=int(self.query_one("#top-k", Slider).value),
+            max_new_tokens=parse_field(SampleConfig, "max_new_tokens", self._length.value),
+            temperature=float(self._temperature.value),
+            top_k=int(self._top_k.value),
             seed=parse_field(SampleConfig, "seed", seed) if seed else random.randrange(10**6),
         )
 
-    def begin(self, config: SampleConfig) -> None:
+    @work(group="write", exclusive=True)
+    async def _write(self, checkpoint: Checkpoint, prompt: str, config: SampleConfig) -> None:
+        async with aclosing(self._generator.generate(checkpoint.path, prompt, config)) as reports:
+            async for report in reports:
+                self._report(report)
+
+    def _begin(self, checkpoint: Checkpoint, config: SampleConfig) -> None:
         """A text has been asked for; its reports follow."""
-        self.stopped()
+        self._stopped()
         self._config = config
-        self._writer = self.checkpoint.label if self.checkpoint else ""
+        self._label = checkpoint.label
         self.writing = True
         self._transcript.start_entry()
         self._tell("waking the generator …")
 
-    def report(self, report: Report) -> None:
+    def _report(self, report: Report) -> None:
         """Take in what the generator tells of the text at hand."""
         match report:
             case Loading():
@@ -149,9 +217,9 @@ Type the beginning of a text and press **enter**: the open model goes on from it
             case Started():
                 self._tell("")
                 if report.dropped:
-                    self._note(f"the model does not know {one_line(report.dropped)}: left out")
+                    self._note(f"the model does not know {symbols_shown(report.dropped)}: left out")
                 if report.out_of_sight:
-                    self._note(f"the first {report.out_of_sight:,} characters are out of its sight")
+                    self._note(f"the first {report.out_of_sight:,} tokens are out of its sight")
                 self._written = report.prompt
                 self._transcript.append(report.prompt, "prompt")
             case Tokens():
@@ -159,14 +227,14 @@ Type the beginning of a text and press **enter**: the open model goes on from it
                 self._transcript.append(report.text)
             case Done():
                 speed = report.count / report.seconds if report.seconds else 0.0
-                self._close(f"{report.count:,} characters, {speed:,.0f} a second")
+                self._close(f"{report.count:,} tokens, {speed:,.0f} a second")
             case Failed():
                 self.writing = False
                 self._tell("")
                 self._transcript.end_line()
                 self._transcript.append(f"{report.message}\n", "error")
 
-    def stopped(self) -> None:
+    def _stopped(self) -> None:
         """The text at hand was stopped; what is written stays."""
         if self.writing:
             self._close("stopped")
@@ -177,7 +245,7 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         config = self._config
         top_k = config.top_k or "off"
         self._note(
-            f"\n{how} · {self._writer} · temperature {config.temperature:.2f} · top-k {top_k}"
+            f"\n{how} · {self._label} · temperature {config.temperature:.2f} · top-k {top_k}"
             f" · seed {config.seed}"
         )
 
@@ -190,11 +258,12 @@ Type the beginning of a text and press **enter**: the open model goes on from it
         self._doing.display = bool(text)
 
     def action_stop(self) -> None:
-        self.post_message(StopWriting())
+        self.workers.cancel_group(self, "write")
+        self._stopped()
 
     def action_copy(self) -> None:
         if not self._written:
-            self.notify("there is no text to copy yet")
+            self.app.notify("there is no text to copy yet")
             return
         self.app.copy_to_clipboard(self._written)
-        self.notify(f"copied {len(self._written):,} characters")
+        self.app.notify(f"copied {len(self._written):,} characters")

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from textual import work
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Reading, needed_bytes, reading
+from tuigpt.reports import TextFacts, read_cost
 from tuigpt.tui.process import asked, complaint
 from tuigpt.tui.screens.new_run.text_preview import LABEL_WIDTH
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
-ESTIMATE = (sys.executable, "-m", "tuigpt", "estimate", "--json")
+ESTIMATE = child_command("tuigpt", "estimate", "--json")
 """The command that times some steps."""
 
 SETTLED_AFTER = 0.5
@@ -59,7 +58,7 @@ class Cost(Static):
         self,
         model: GPTConfig,
         train_config: TrainConfig,
-        text: dict[str, Any] | None,
+        text: TextFacts | None,
         arguments: Sequence[str],
     ) -> Reading | None:
         """Show what needs no trial.
@@ -85,8 +84,8 @@ class Cost(Static):
         self._figures = f"{about}{short_count(model.n_params)} parameters · {need} or more"
         found = None
         unknown = minutes and timing is None
-        if text and not unknown and (train_config.tokenizer == "char" or text["unit"] == "tokens"):
-            found = reading(model, train_config, text["train"], text["train_characters"])
+        if text and not unknown and (train_config.tokenizer == "char" or text.unit == "tokens"):
+            found = reading(model, train_config, text.train, text.train_characters)
             self._figures += f" · text read {times(found.epochs)}"
         self._show_time()
         return found
@@ -120,15 +119,15 @@ class Cost(Static):
                 if not told.strip():
                     self._show(Content.styled(await complaint(process), "$text-error"))
                     return
-                record = json.loads(told)
+                report = read_cost(told)
         except (OSError, ValueError) as error:
             self._show(Content.styled(f"cannot time a step: {error}", "$text-error"))
             return
-        if record["problem"]:
-            self._show(Content.styled(record["problem"], "$text-error"))
+        if report.problem:
+            self._show(Content.styled(report.problem, "$text-error"))
             return
-        self._timing = Calibration(**record["calibration"])
-        self._device, self._device_type = record["device"], record["device_type"]
+        self._timing = report.calibration
+        self._device, self._device_type = report.device, report.device_type
         self.post_message(self.Timed(self._device_type))
 
     def _show_time(self) -> None:

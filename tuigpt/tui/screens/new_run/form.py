@@ -13,7 +13,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Grid, Horizontal, Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
@@ -29,12 +28,14 @@ from tuigpt.config import (
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.paths import user_path
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
-from tuigpt.runs.folder import RUN_FILE
+from tuigpt.reports import TextFacts
 from tuigpt.runs.launch import Launch, start
-from tuigpt.runs.names import free_name, new_run_folder
+from tuigpt.runs.names import default_name, new_run_folder
+from tuigpt.runs.record import RUN_FILE
+from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
-from tuigpt.tui.widgets.keys_in_order import Field
+from tuigpt.tui.widgets.choices import Choices
 from tuigpt.wording import overfitting, short_count
 
 BUILT_IN_TEXT = "shakespeare"
@@ -70,7 +71,7 @@ POLL = 0.1
 """Seconds between two looks whether the trainer has made its run folder."""
 
 
-class NewRun(ModalScreen[str | None]):
+class NewRun(Dialog[str]):
     """Asks what to train, starts it, and dismisses with the run's name once it is under way.
 
     What cannot work is said beside its field before anything starts; what only the trainer can
@@ -92,24 +93,31 @@ class NewRun(ModalScreen[str | None]):
         self._untouched = _defaults(DEFAULT_RECIPE)
         self._device_type = "cpu"  # until a timing tells
         self._refused = False
-        self._known_text: tuple[tuple[str, ...], dict[str, Any]] | None = None
+        self._known_text: tuple[tuple[str, ...], TextFacts] | None = None
+        self._presets = Choices(
+            *(Option(_preset_label(name), id=name) for name in PRESETS),
+            id="preset", compact=True, markup=False,
+        )  # fmt: skip
+        self._fields = {
+            name: Input(default, id=name, compact=True, tooltip=explanation)
+            for name, (default, explanation) in FIELDS.items()
+        }
+        self._hint = Static(id="hint", markup=False)
         self._preview = TextPreview(id="preview")
         self._cost = Cost(id="cost")
+        self._verdict = Static(id="verdict", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
-            yield OptionList(
-                *(Option(_preset_label(name), id=name) for name in PRESETS),
-                id="preset", compact=True, markup=False,
-            )  # fmt: skip
+            yield self._presets
             with Grid(id="fields"):
-                for name, (default, explanation) in FIELDS.items():
+                for name, field in self._fields.items():
                     yield Label(name.replace("_", " "), classes="label")
-                    yield Field(default, id=name, compact=True, tooltip=explanation)
-            yield Static(id="hint", markup=False)
+                    yield field
+            yield self._hint
             yield self._preview
             yield self._cost
-            yield Static(id="verdict", markup=False)
+            yield self._verdict
             with Horizontal(id="buttons"):
                 yield Button("Start training", id="start", variant="primary", compact=True)
                 yield Button("Back", id="back", compact=True)
@@ -118,9 +126,8 @@ class NewRun(ModalScreen[str | None]):
         form = self.query_one("#form")
         form.border_title = "New run"
         form.border_subtitle = "enter start · tab next field · esc back"
-        preset = self.query_one("#preset", OptionList)
-        preset.highlighted = list(PRESETS).index(DEFAULT_PRESET)
-        preset.focus()
+        self._presets.highlighted = list(PRESETS).index(DEFAULT_PRESET)
+        self.set_focus(self._presets)  # now: the next key may be on its way
 
     def on_descendant_focus(self) -> None:
         """Explain the field that the focus is in."""
@@ -132,14 +139,16 @@ class NewRun(ModalScreen[str | None]):
             explanation = (
                 "what the text holds, and how far counting letters, pairs and triples gets"
             )
-        self.query_one("#hint", Static).update(explanation)
+        self._hint.update(explanation)
 
     @on(Input.Changed)
     @on(OptionList.OptionHighlighted)
     def _judge(self) -> None:
         """Say what these settings make, or what is wrong with them and where."""
-        self.query(Input).remove_class("wrong")
+        for field in self._fields.values():
+            field.remove_class("wrong")
         self._refused = False
+        self._follow_recipe()
         try:
             _, _, flags = self._settings()
         except ConfigError as error:
@@ -153,6 +162,7 @@ class NewRun(ModalScreen[str | None]):
     @on(Cost.Timed)
     def _device_told(self, event: Cost.Timed) -> None:
         self._device_type = event.device_type
+        self._follow_recipe()
         self._say_cost()
 
     def _say_cost(self) -> None:
@@ -161,7 +171,7 @@ class NewRun(ModalScreen[str | None]):
         facts = None
         if self._known_text is not None and self._known_text[0] == self._what_is_read():
             facts = self._known_text[1]
-            model = replace(model, vocab_size=facts["vocab_size"])
+            model = replace(model, vocab_size=facts.vocab_size)
         found = self._cost.reckon(model, train, facts, self._arguments(flags))
         self._say("")
         if found is not None and found.overfits:
@@ -201,12 +211,10 @@ class NewRun(ModalScreen[str | None]):
         if offer is None:
             return
         _, _, flags = self._settings()
-        for argument in offer.arguments:
-            name, _, value = argument.removeprefix("--").partition("=")
-            if value:
-                self.query_one(f"#{name}", Input).value = value
-            else:
-                self._preview.look([argument, *self._arguments(flags)])
+        if offer.encoding:
+            self._fields["encoding"].value = offer.encoding
+        elif offer.fetch:
+            self._preview.look(["--fetch", *self._arguments(flags)])
 
     def _settings(self) -> tuple[GPTConfig, TrainConfig, dict[str, str]]:
         """What is configured (the vocabulary is the text's to decide), and the flags that say so.
@@ -214,7 +222,6 @@ class NewRun(ModalScreen[str | None]):
         Raises:
             ConfigError: a field's value cannot work.
         """
-        self._follow_recipe()
         typed = {name: self._value(name) for name in (*TRAIN_FIELDS, *MODEL_FIELDS)}
         train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in TRAIN_FIELDS}
         model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
@@ -238,24 +245,23 @@ class NewRun(ModalScreen[str | None]):
         before, self._untouched = self._untouched, _defaults(chosen, self._device_type)
         for name in TRAIN_FIELDS:
             if self._value(name) == before[name] and name != "recipe":
-                self.query_one(f"#{name}", Input).value = self._untouched[name]
+                self._fields[name].value = self._untouched[name]
 
     def _preset(self) -> str:
-        option = self.query_one("#preset", OptionList).highlighted_option
+        option = self._presets.highlighted_option
         return str(option.id) if option else DEFAULT_PRESET
 
     def _value(self, name: str) -> str:
-        return self.query_one(f"#{name}", Input).value.strip()
+        return self._fields[name].value.strip()
 
     def _complain(self, error: UserError) -> None:
-        if isinstance(error, ConfigError):
-            self.query(f"Input#{error.field}").add_class("wrong")
+        if isinstance(error, ConfigError) and error.field in self._fields:
+            self._fields[error.field].add_class("wrong")
         self._say(str(error), "wrong")
 
     def _say(self, text: str, kind: str = "") -> None:
-        verdict = self.query_one("#verdict", Static)
-        verdict.set_classes(kind)
-        verdict.update(Content(text))
+        self._verdict.set_classes(kind)
+        self._verdict.update(Content(text))
 
     @on(Input.Submitted)
     @on(OptionList.OptionSelected)
@@ -267,8 +273,7 @@ class NewRun(ModalScreen[str | None]):
         sources = _sources(self._value("text"))
         try:
             _, _, flags = self._settings()
-            stem = sources[0] if sources[0] == BUILT_IN_TEXT else Path(sources[0]).stem
-            name = self._value("name") or free_name(self._home, f"{stem}-{flags['preset']}")
+            name = self._value("name") or default_name(self._home, sources, flags["preset"])
             folder = new_run_folder(self._home, name)
         except UserError as error:
             self._complain(error)
@@ -294,14 +299,14 @@ class NewRun(ModalScreen[str | None]):
             if words := launch.last_words():
                 self._say(words)
             await asyncio.sleep(POLL)
-        self.dismiss(folder.name)
+        self.answer(folder.name)
 
     @on(Button.Pressed, "#back")
     def action_back(self) -> None:
         """Leave; a trainer that was just started and has no run folder yet is ended."""
         if self._launch is not None:
             self._launch.cancel()
-        self.dismiss(None)
+        super().action_back()
 
 
 def _sources(typed: str) -> list[str]:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from textual import work
@@ -15,6 +12,15 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
+from tuigpt.child import child_command
+from tuigpt.reports import (
+    Offer,
+    TextFacts,
+    TextProblem,
+    TextProgress,
+    TextReport,
+    read_text_line,
+)
 from tuigpt.tui.process import asked, complaint
 
 SETTLED_AFTER = 0.3
@@ -24,19 +30,6 @@ PROGRESS_AFTER = 0.5
 """Seconds of reading after which progress takes the place of what stood there."""
 
 LABEL_WIDTH = 9
-
-
-@dataclass(frozen=True)
-class Offer:
-    """How a text can be read after all, if the user agrees.
-
-    Attributes:
-        arguments: of the command line, which say so.
-        words: what agreeing does.
-    """
-
-    arguments: tuple[str, ...]
-    words: str
 
 
 class TextPreview(VerticalScroll):
@@ -59,9 +52,7 @@ class TextPreview(VerticalScroll):
             facts: what the text is in numbers, where the preview shows it and not the problem.
         """
 
-        def __init__(
-            self, preview: TextPreview, problem: str, facts: dict[str, Any] | None
-        ) -> None:
+        def __init__(self, preview: TextPreview, problem: str, facts: TextFacts | None) -> None:
             super().__init__()
             self.preview = preview
             self.problem = problem
@@ -94,7 +85,7 @@ class TextPreview(VerticalScroll):
     @work(exclusive=True, group="inspect")
     async def _read(self, arguments: tuple[str, ...]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
-        command = [sys.executable, "-m", "tuigpt", "inspect", "--json", *arguments]
+        command = child_command("tuigpt", "inspect", "--json", *arguments)
         try:
             async with asked(command) as process:
                 await self._follow(process)
@@ -107,31 +98,31 @@ class TextPreview(VerticalScroll):
         began = clock.time()
         while line := await process.stdout.readline():
             try:
-                record = json.loads(line)
-                kind = record["kind"]
-            except (ValueError, KeyError, TypeError):
+                told = read_text_line(line)
+            except ValueError:
                 continue
-            if kind == "report":
-                self._show_report(record)
-                return
-            if kind == "problem":
-                self._show_problem(record["message"], record.get("offer"))
-                return
-            if clock.time() - began >= PROGRESS_AFTER:
-                self._say(Content.styled(record["words"], "$foreground-muted"))
+            match told:
+                case TextReport() as report:
+                    self._show_report(report)
+                    return
+                case TextProblem() as problem:
+                    self._show_problem(problem.message, problem.offer)
+                    return
+                case TextProgress() as progress if clock.time() - began >= PROGRESS_AFTER:
+                    self._say(Content.styled(progress.words, "$foreground-muted"))
         self._show_problem(await complaint(process))
 
-    def _show_report(self, record: dict[str, Any]) -> None:
+    def _show_report(self, report: TextReport) -> None:
         self.offer = None
         lines = [
             Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
-            for label, words in record["lines"]
+            for label, words in report.lines
         ]
         self._say(Content("\n").join(lines))
-        self.post_message(self.Read(self, record["problem"], record["facts"]))
+        self.post_message(self.Read(self, report.problem, report.facts))
 
-    def _show_problem(self, message: str, offer: dict[str, Any] | None = None) -> None:
-        self.offer = Offer(tuple(offer["arguments"]), offer["words"]) if offer else None
+    def _show_problem(self, message: str, offer: Offer | None = None) -> None:
+        self.offer = offer
         self._say(Content(message), problem=True)
         self.post_message(self.Read(self, message, None))
 

@@ -1,0 +1,116 @@
+"""The header of a checkpoint: what its file tells of itself, read without torch.
+
+It is the entry `tuigpt` of the safetensors file's text metadata, a JSON object. Losses in it are in
+nats per token, as they were optimised, and where the name says so in nats per character.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from tuigpt.config import GPTConfig
+from tuigpt.files import (
+    Count,
+    UnreadableFile,
+    Word,
+    decode,
+    read_safetensors_metadata,
+    refuse_newer,
+    to_json,
+)
+from tuigpt.loss import per_character
+from tuigpt.runs.record import CorpusFacts, check_model
+
+HEADER = "tuigpt"
+"""Name of the metadata's entry."""
+
+FORMAT = 2
+"""Of checkpoints; one with a higher number was written by a newer tuigpt. Format 2 brought GELU
+without GPT-2's approximation; what format 1 can hold is still written so."""
+
+Setting = str | int | float | bool | None
+
+
+class CheckpointFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trainer tells of a checkpoint.
+
+    Attributes:
+        run: name of the run that wrote it.
+        train_loss: of the newest batch, in nats per token; None or NaN where there is none.
+        val_loss: over the evenly spread validation windows, in nats per token.
+        whole_val_loss: over the whole validation part, in nats per token.
+        corpus: the text, without paths.
+        train: the settings of the training by name.
+        created: ISO 8601, UTC.
+    """
+
+    run: Word = ""
+    step: Count
+    train_loss: float | None = None
+    val_loss: float | None = None
+    val_loss_per_character: float | None = None
+    whole_val_loss: float | None = None
+    whole_val_loss_per_character: float | None = None
+    corpus: CorpusFacts = CorpusFacts()
+    train: dict[str, Setting] = {}
+    created: Word = ""
+
+    @property
+    def train_nats_per_character(self) -> float | None:
+        """`train_loss` in the unit that is shown."""
+        return per_character(self.train_loss, self.corpus.characters_per_token)
+
+    @property
+    def val_nats_per_character(self) -> float | None:
+        """`val_loss` in the unit that is shown."""
+        if self.val_loss_per_character is not None:
+            return self.val_loss_per_character
+        return per_character(self.val_loss, self.corpus.characters_per_token)
+
+
+class Header(CheckpointFacts, frozen=True, kw_only=True):
+    """A whole header.
+
+    Attributes:
+        tokenizer: what the tokenizer's own kind tells of itself.
+        versions: of tuigpt, torch and python.
+    """
+
+    format: Annotated[int, msgspec.Meta(ge=1)]
+    model: GPTConfig
+    tokenizer: dict[str, Any]
+    versions: dict[str, Word] = {}
+
+    def __post_init__(self) -> None:
+        refuse_newer(self.format, FORMAT)
+        check_model(self.model)
+
+
+def format_of(model: GPTConfig) -> int:
+    """The oldest format that can hold a checkpoint of such a model."""
+    return 1 if model.gelu == "tanh" else 2
+
+
+def read_header(path: Path) -> Header:
+    """Read a checkpoint's header, without its tensors.
+
+    Raises:
+        UnreadableFile: it cannot be read, or is not a whole checkpoint of tuigpt; the reason is one
+            line.
+    """
+    text = read_safetensors_metadata(path).get(HEADER)
+    if text is None:
+        reason = "it is a safetensors file, but not one of tuigpt's checkpoints"
+        raise UnreadableFile(path, reason)
+    try:
+        return decode(text.encode("utf-8", "surrogatepass"), Header)
+    except ValueError as error:
+        raise UnreadableFile(path, f"its header is damaged: {error}") from None
+
+
+def to_metadata(header: Header) -> dict[str, str]:
+    """The text metadata of a checkpoint's file."""
+    return {HEADER: to_json(header)}

@@ -1,0 +1,74 @@
+"""What can be done, as a list: every binding of the app and its panes, named `area: verb`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from textual.actions import parse
+from textual.app import App
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.widget import Widget
+
+from tuigpt.tui.widgets.slider import Slider
+
+
+@dataclass(frozen=True)
+class Command:
+    """Something that can be done now.
+
+    Attributes:
+        title: `area: verb`.
+        key: as people write it, or "" where there is none.
+        run: does it.
+    """
+
+    title: str
+    help: str
+    key: str
+    run: Callable[[], Awaitable[object] | object]
+
+
+def all_commands(app: App[Any], places: Sequence[Widget], *extra: Command) -> list[Command]:
+    """Everything that can be done now: training anew, then what these places can do, in order.
+
+    What leads away from the app comes last, not to be met by chance.
+    """
+    own = [command for command in commands_of(app) if command.title != "view: commands"]
+    nodes = [node for place in places for node in place.walk_children(with_self=True)]
+    nodes.sort(key=lambda node: isinstance(node, Slider))
+    theirs = [command for node in nodes for command in commands_of(node)]
+    away = [command for command in own if command.title.startswith("app: ")]
+    rest = [command for command in own[1:] if command not in away]
+    return [own[0], *theirs, *rest, *extra, *away]
+
+
+def commands_of(node: DOMNode) -> Iterator[Command]:
+    """One for each binding that a class of tuigpt declares for this node, and that it allows now.
+
+    The area is what the binding's id begins with; of a slider, which there are several of, it is
+    the label.
+    """
+    if not type(node).__module__.startswith("tuigpt."):
+        return
+    for binding in type(node).BINDINGS:
+        assert isinstance(binding, Binding)
+        _, name, parameters = parse(binding.action)
+        if binding.id is None or not node.check_action(name, parameters):
+            continue
+        area = node.label if isinstance(node, Slider) else binding.id.partition(".")[0]
+        key = node.app.get_key_display(next(iter(binding.make_bindings([binding]))))
+        yield Command(
+            f"{area}: {binding.description.lower()}", binding.tooltip, key,
+            partial(_run, node.app, node, binding.action),
+        )  # fmt: skip
+
+
+async def _run(app: App[Any], node: DOMNode, action: str) -> None:
+    """Do it as if its key had been pressed where it belongs."""
+    if isinstance(node, Widget) and node.can_focus:
+        node.focus()
+    await app.run_action(action, node)

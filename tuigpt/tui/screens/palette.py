@@ -1,0 +1,114 @@
+"""The list of everything that can be done, with a field that narrows it down."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+
+from tuigpt.tui.commands import Command
+from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.tui.widgets.choices import Choices
+
+
+class Palette(Dialog[Command]):
+    """Dismisses with the command that was chosen.
+
+    Textual's own palette searches in the background, and raises when a key finds it half open or
+    half closed; here the list is always what the field says.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "back", tooltip="Do nothing", id="palette.back"),
+        Binding("down", "move('cursor_down')", "down", show=False, tooltip="The next command",
+                id="palette.down"),
+        Binding("up", "move('cursor_up')", "up", show=False, tooltip="The command before",
+                id="palette.up"),
+        Binding("pagedown", "move('page_down')", "page down", show=False,
+                tooltip="Commands further down", id="palette.page-down"),
+        Binding("pageup", "move('page_up')", "page up", show=False,
+                tooltip="Commands further up", id="palette.page-up"),
+    ]  # fmt: skip
+
+    DEFAULT_CSS = """
+    Palette { align: center top; }
+    Palette > Vertical {
+        width: 90%; max-width: 84; height: auto; max-height: 100%; margin-top: 1;
+        border: round $primary; background: $surface; padding: 0 1;
+    }
+    Palette Input { background: transparent; }
+    Palette OptionList {
+        height: auto; max-height: 18; border: none; padding: 0; background: transparent;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    def __init__(self, commands: Sequence[Command], placeholder: str) -> None:
+        super().__init__()
+        self._commands = commands
+        self._found: list[Command] = []
+        self._input = Input(placeholder=placeholder, compact=True, id="search")
+        self._list = Choices(id="found", compact=True, markup=False)
+        self._list.can_focus = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical():
+            yield self._input
+            yield self._list
+
+    def on_mount(self) -> None:
+        self.set_focus(self._input)
+        self._narrow_down()
+
+    @on(Input.Changed)
+    def _narrow_down(self) -> None:
+        self._found = found(self._commands, self._input.value)
+        width = max((len(command.title) for command in self._commands), default=0)
+        keys = max((len(command.key) for command in self._commands), default=0)
+        self._list.clear_options()
+        self._list.add_options(
+            Option(
+                Content.assemble(
+                    command.title.ljust(width + 2),
+                    (command.key.ljust(keys + 2), "$text-primary"),
+                    (command.help, "$foreground-muted"),
+                )
+            )
+            for command in self._found
+        )
+        if not self._found:
+            self._list.add_option(Option("nothing of that name", disabled=True))
+        self._list.highlighted = 0 if self._found else None
+
+    def action_move(self, how: str) -> None:
+        if self._found:
+            getattr(self._list, f"action_{how}")()
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        at = self._list.highlighted
+        if at is not None and at < len(self._found):
+            self.answer(self._found[at])
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        if event.option_index < len(self._found):
+            self.answer(self._found[event.option_index])
+
+
+def found(commands: Sequence[Command], query: str) -> list[Command]:
+    """Commands that have every word of a query, those with all of them in the title first."""
+    words = query.lower().split()
+    matches = [
+        command
+        for command in commands
+        if all(word in f"{command.title} {command.help}".lower() for word in words)
+    ]
+    return sorted(matches, key=lambda command: not all(word in command.title for word in words))

@@ -1,0 +1,123 @@
+"""What the app shows and why: the watched run, the open checkpoint, and what is offered instead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tuigpt.runs.folder import Checkpoint, Run
+from tuigpt.runs.follow import Snapshot
+from tuigpt.runs.metrics import History
+
+
+@dataclass
+class Session:
+    """The app's state. Panes read it; only the app changes it, when it looks and when it is told.
+
+    Attributes:
+        home: whose runs are shown.
+        watch: name of the run that the user chose to watch; None for the newest.
+        starting: name of a run whose trainer is being started, or "".
+        snapshot: what the last look at the run folders showed; None before the first.
+        checkpoint: the open one, which writes; None before there is any.
+    """
+
+    home: Path
+    watch: str | None = None
+    starting: str = ""
+    snapshot: Snapshot | None = None
+    checkpoint: Checkpoint | None = None
+    _known: frozenset[Path] = field(default=frozenset(), repr=False)
+
+    # --- what is there ---
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The user's runs, newest first."""
+        return self.snapshot.runs if self.snapshot else ()
+
+    @property
+    def poet(self) -> Run | None:
+        """The built-in model, where lists show it."""
+        return self.snapshot.poet if self.snapshot else None
+
+    @property
+    def watched(self) -> Run | None:
+        return self.snapshot.watched if self.snapshot else None
+
+    @property
+    def history(self) -> History:
+        """Of the watched run."""
+        return self.snapshot.history if self.snapshot else History()
+
+    @property
+    def grown(self) -> bool:
+        """Whether the history has changed with the last look."""
+        return self.snapshot is not None and self.snapshot.grown
+
+    @property
+    def reading(self) -> bool:
+        """Whether the next look at once would show more of a long log."""
+        return self.snapshot is not None and self.snapshot.reading
+
+    @property
+    def news(self) -> tuple[str, ...]:
+        """What the watched run's trainer has told since the last look."""
+        return self.snapshot.news if self.snapshot else ()
+
+    @property
+    def running(self) -> list[Run]:
+        """Runs that train now, or whose trainer is being started."""
+        return [run for run in self.runs if run.status.alive or run.name == self.starting]
+
+    # --- what becomes of it ---
+
+    def look(self, snapshot: Snapshot) -> None:
+        """Take in what a look showed, and have a checkpoint open whenever there is one.
+
+        What is open stays open for as long as its file is there. When it is gone (a run keeps the
+        best so far only until a better one), the best of its run takes its place.
+        """
+        self.snapshot = snapshot
+        if self.checkpoint is None:
+            self.open(self._first_choice())
+        elif self.checkpoint.path not in self._paths():
+            name = self.checkpoint.run
+            same_run = next((run for run in self._known_runs() if run.name == name), None)
+            self.open((same_run and _to_write_with(same_run)) or self._first_choice())
+
+    def open(self, checkpoint: Checkpoint | None) -> None:
+        """Write with this checkpoint from now on."""
+        self.checkpoint = checkpoint
+        self._known = self._paths()
+
+    @property
+    def offer(self) -> Checkpoint | None:
+        """A checkpoint that came after the open one was opened, and is worth opening.
+
+        It is the best of the run that is watched, or of the run that the open one belongs to.
+        """
+        if self.checkpoint is None:
+            return None
+        own = next((run for run in self.runs if run.name == self.checkpoint.run), None)
+        for run in (self.watched, own):
+            best = _to_write_with(run) if run and not run.built_in else None
+            if best is not None and best.path not in self._known:
+                return best
+        return None
+
+    def _first_choice(self) -> Checkpoint | None:
+        """The watched run's best, else that of the newest run, else the poet."""
+        own = (run for run in (self.watched, *self.runs) if run and not run.built_in)
+        candidates = map(_to_write_with, (*own, *filter(None, [self.poet])))
+        return next(filter(None, candidates), None)
+
+    def _known_runs(self) -> tuple[Run, ...]:
+        return (*self.runs, self.poet) if self.poet else self.runs
+
+    def _paths(self) -> frozenset[Path]:
+        return frozenset(c.path for run in self._known_runs() for c in run.checkpoints)
+
+
+def _to_write_with(run: Run) -> Checkpoint | None:
+    return run.best or run.last

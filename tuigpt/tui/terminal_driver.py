@@ -1,0 +1,81 @@
+"""The terminal's keys and signals, where Textual 8.2.8 would end or go blank."""
+
+from __future__ import annotations
+
+import os
+from codecs import IncrementalDecoder, getincrementaldecoder
+
+from textual.drivers import linux_driver
+from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Resize
+from textual.message import Message
+from textual.messages import InBandWindowResize
+
+_X10 = b"\x1b[M"
+"""Begins a mouse report of an old terminal; button, column and row follow as bytes from 32 on."""
+
+
+class TerminalInput(IncrementalDecoder):
+    """Decodes what a terminal sends: UTF-8, with old mouse reports in between.
+
+    Bytes that are no UTF-8 become U+FFFD. Old mouse reports, whose columns past 95 are no UTF-8,
+    become new ones.
+    """
+
+    def __init__(self, errors: str = "replace") -> None:
+        super().__init__(errors)
+        self._utf8 = getincrementaldecoder("utf-8")("replace")
+        self._begun = b""
+
+    def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
+        data, self._begun = self._begun + data, b""
+        text = ""
+        while (at := data.find(_X10)) >= 0:
+            report = data[at + 3 : at + 6]
+            if len(report) < 3 and not final:
+                self._begun = data[at:]
+                return text + self._utf8.decode(data[:at])
+            text += self._utf8.decode(data[:at])
+            if len(report) == 3:
+                button, column, row = (byte - 32 for byte in report)
+                # The old report of a release does not tell which button it was.
+                end = "m" if button & 0b1000011 == 3 else "M"
+                text += f"\x1b[<{button & ~3 if end == 'm' else button};{column};{row}{end}"
+            data = data[at + 6 :]
+        return text + self._utf8.decode(data, final)
+
+
+class TerminalDriver(LinuxDriver):
+    """Reads any byte, and comes back from every stop."""
+
+    def run_input_thread(self) -> None:
+        linux_driver.getincrementaldecoder = lambda _: TerminalInput  # type: ignore[attr-defined, assignment]
+        while True:
+            try:
+                super().run_input_thread()
+                return
+            except OSError:  # the terminal is gone
+                raise
+            except Exception as error:
+                self._app.call_later(self._app._handle_exception, error)
+
+    def _query_in_band_window_resize(self) -> None:
+        """Ask for no sizes among the keys: SIGWINCH tells them, and no stray bytes can."""
+
+    def process_message(self, message: Message) -> None:
+        if not isinstance(message, InBandWindowResize | Resize):
+            super().process_message(message)
+
+    def _sigcont_application(self, *arguments: object) -> None:
+        try:
+            os.tcgetpgrp(self.fileno)
+        except OSError:
+            # Hung up: a thread that begins to read from such a terminal never ends.
+            return
+        if not self._auto_restart:
+            return
+        if self._key_thread is not None and self._key_thread.is_alive():
+            # Stopped by SIGSTOP, of which nobody is told: what the shell changed is set up anew.
+            self.suspend_application_mode()
+            self._must_signal_resume = True
+        super()._sigcont_application(*arguments)
