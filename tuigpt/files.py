@@ -346,10 +346,17 @@ def write_atomic(path: Path, content: bytes) -> None:
     Raises:
         OSError: the content could not be written; the old file is untouched.
     """
+    with _replacing(path) as stream:
+        stream.write(content)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[io.BufferedWriter]:
+    """Yield a hidden file that takes this place at the end of the block, or vanishes."""
     descriptor, draft = _draft_file(path.parent)
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(draft, path)
@@ -379,15 +386,23 @@ def write_output(path: Path, content: bytes) -> None:
 def open_to_append(path: Path) -> int:
     """A descriptor of a regular file of our own, for reading and appending; made when missing.
 
+    A file with a second name elsewhere (a hard link) is copied first, so that what goes by that
+    name stays as it is.
+
     Raises:
         OSError: it cannot be had, or is a symbolic link or no regular file.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | _WITHOUT_WAITING | _NO_LINK | _BINARY
     descriptor = os.open(path, flags, 0o666)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
+    facts = os.fstat(descriptor)
+    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
         raise OSError(errno.EINVAL, "it is no regular file", str(path))
-    return descriptor
+    with open_regular(path) as stream, _replacing(path) as copy:
+        shutil.copyfileobj(stream, copy)
+    return os.open(path, flags, 0o666)
 
 
 @contextmanager

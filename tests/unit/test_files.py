@@ -120,6 +120,17 @@ class TestWritingAFile:
         with pytest.raises(OSError, match="no regular file"):
             open_to_append(tmp_path / "pipe")
 
+    def test_nor_does_another_name_of_the_file_change(self, tmp_path: Path) -> None:
+        ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+        theirs.write_bytes(b"one\n")
+        os.link(theirs, ours)
+        for _ in range(2):
+            descriptor = open_to_append(ours)
+            os.write(descriptor, b"two\n")
+            os.close(descriptor)
+        assert theirs.read_bytes() == b"one\n" and ours.read_bytes() == b"one\ntwo\ntwo\n"
+        assert names(tmp_path) == ["ours", "theirs"]
+
     @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
     def test_modes_follow_the_umask(self, tmp_path: Path, umask: int, mode: int) -> None:
         program = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import tempfile
 from collections.abc import Mapping
@@ -24,9 +25,10 @@ from tuigpt.runs.control import CHANGEABLE, last_request
 from tuigpt.runs.folder import CHECKPOINTS, RESUME_FILE, Run, checkpoint_path
 from tuigpt.runs.leftovers import remove_from_run
 from tuigpt.runs.lock import being_trained, trainer_lock
+from tuigpt.runs.metrics import MetricsLog
 from tuigpt.runs.names import find_run
 from tuigpt.runs.record import RUN_FILE
-from tuigpt.runs.status import read_status
+from tuigpt.runs.status import STATUS_FILE, read_status
 from tuigpt.text.tokenizer import Tokenizer, tokenizer_from_dict
 from tuigpt.training.command import Reporter, TrainCommand
 from tuigpt.training.prepare import make_corpus, read_again
@@ -224,6 +226,10 @@ def _require_writable(folder: Path, size: int) -> None:
         for place in (folder, folder / CHECKPOINTS):
             with tempfile.NamedTemporaryFile(prefix=TEMPORARY_PREFIX, dir=place):
                 pass
+        for name in (STATUS_FILE, RESUME_FILE):
+            if (folder / name).is_dir():
+                raise IsADirectoryError(errno.EISDIR, "it is a folder", str(folder / name))
+        MetricsLog(folder).close()
         Reserve(folder, size).hold()
     except OSError as error:
         raise cannot_write(folder, size, error) from None

@@ -168,6 +168,24 @@ class TestWhatIsLeft:
             finished / "trainer.lock": (finished / "trainer.lock").read_bytes()
         }
 
+    @pytest.mark.parametrize("what", ["folder", "link", "FIFO"])
+    def test_a_log_that_is_no_file(
+        self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, what: str
+    ) -> None:
+        log = finished / "metrics.jsonl"
+        log.rename(tmp_path / "elsewhere")
+        if what == "folder":
+            log.mkdir()
+        elif what == "link":
+            log.symlink_to(tmp_path / "elsewhere")
+        else:
+            os.mkfifo(log)
+        before = (tmp_path / "elsewhere").read_bytes()
+        result = tuigpt("train", "--resume=run", "--max-steps=30")
+        assert result.returncode == 2 and "metrics.jsonl" in result.stderr
+        assert result.stderr.startswith("tuigpt: cannot write ")
+        assert (tmp_path / "elsewhere").read_bytes() == before
+
     def test_a_text_that_has_moved(
         self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, verse_file: Path
     ) -> None:
@@ -273,3 +291,18 @@ def test_a_seed_decides_everything(tuigpt: Tuigpt, home: Path, verse_file: Path)
         for name in ("one", "two", "other")
     )
     assert one == two != other
+
+
+@pytest.mark.parametrize("name", ["status.json", "metrics.jsonl"])
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+def test_what_cannot_be_written_is_refused_before_the_first_step(
+    finished: Path, tuigpt: Tuigpt, name: str, what: str
+) -> None:
+    if (name, what) == ("status.json", "pipe"):
+        pytest.skip("a status is replaced, whatever lies there")
+    (finished / name).unlink()
+    (finished / name).mkdir() if what == "folder" else os.mkfifo(finished / name)
+    result = tuigpt("train", "--resume=run", "--max-steps=40")
+    assert result.returncode == 2
+    assert f"cannot write '{finished / name}'" in result.stderr
+    assert "Traceback" not in result.stderr
