@@ -64,9 +64,9 @@ class LossChart(Widget, can_focus=True):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move_cursor(-1)", "read", id="chart.left", show=False,
+        Binding("left", "move_cursor(-1)", "cursor left", id="chart.left", show=False,
                 tooltip="Move the cursor to the left"),
-        Binding("right", "move_cursor(1)", "read", id="chart.right", show=False,
+        Binding("right", "move_cursor(1)", "cursor right", id="chart.right", show=False,
                 tooltip="Move the cursor to the right"),
         Binding("plus,equals_sign", "zoom(1)", "zoom in", id="chart.zoom-in", show=False,
                 tooltip="Show a shorter part of the run, around the cursor"),

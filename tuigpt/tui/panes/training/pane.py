@@ -159,8 +159,8 @@ A trainer keeps training when you close the app."""
         self.state = run.status.state if run else ""
         if self.session.snapshot is not self._told:
             self._told = self.session.snapshot
-            for message in self.session.news:
-                self.post_message(Acknowledged(message))
+            if self.session.news:
+                self.post_message(Acknowledged(" · ".join(self.session.news[-2:])))
             if run is None and self.session.poet is not None and self._poet_history is None:
                 self._play_the_poet(self.session.poet)
         name = run.name if run else ""
