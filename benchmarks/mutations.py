@@ -332,7 +332,7 @@ def damage_safetensors(content: bytes, chance: random.Random) -> tuple[str, byte
         name = chance.choice(list(metadata))
         done, metadata[name] = _damage_record(json.loads(metadata[name]), chance)
         return f"header's {done}", _packed(_dumps(header), body)
-    if kind < 0.5 and metadata:
+    if kind < 0.5 and '"model"' in metadata.get("tuigpt", ""):
         return _hostile_metadata(header, body, chance)
     if kind < 0.65:
         done, text = _damage_record(header, chance)
@@ -369,9 +369,9 @@ class _Touch:
 
 def _hostile_metadata(header: Json, body: bytes, chance: random.Random) -> tuple[str, bytes]:
     """Small files that ask for much: a deep model, pairs that double, a vocabulary of one."""
-    name = next(iter(header["__metadata__"]))
+    name = "tuigpt"
     facts = json.loads(header["__metadata__"][name])
-    model, tokenizer = facts["model"], facts["tokenizer"]
+    model, tokenizer = facts.setdefault("model", {}), facts.setdefault("tokenizer", {})
     match chance.randrange(6):
         case 0:
             model["n_layer"] = chance.choice([2, 1000, 200_000, 10**9])

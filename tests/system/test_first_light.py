@@ -88,7 +88,7 @@ def test_train_watch_open_prompt_and_come_back(
     listed = tuigpt("list")
     assert listed.returncode == 0
     assert re.search(r"^first  finished  step 60/60$", listed.stdout, re.MULTILINE)
-    assert re.search(r"^ +60  train +\d\.\d\d  val +\d\.\d\d ★", listed.stdout, re.MULTILINE)
+    assert re.search(r"^ +60 +\d\.\d\d ★ +\d\.\d\d ", listed.stdout, re.MULTILINE)
 
     again = open_terminal(columns=columns, rows=rows)
     again.until(r"first ✓ finished +60/60")

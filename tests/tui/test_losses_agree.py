@@ -43,7 +43,7 @@ def test_in_everything_that_reads_the_run(folder: Path, home: Path) -> None:
 
 def test_in_the_list(folder: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "verse", "--home", str(home)]) == 0
-    assert re.search(r"6 +train +4\.02 +val +3\.97 ★", capsys.readouterr().out)
+    assert re.search(r"6 +3\.97 ★ +4\.02", capsys.readouterr().out)
 
 
 async def test_on_the_screen(folder: Path, open_app: OpenApp) -> None:

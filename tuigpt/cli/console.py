@@ -100,7 +100,8 @@ class Console:
             case "discarded":
                 lines = [f"discarded {name}: its folder is deleted"]
             case "failed":
-                lines = [message, f"details: {folder / TRAINER_LOG}"]
+                log = folder / TRAINER_LOG
+                lines = [message, f"details: {log}" if log.exists() else ""]
             case how:
                 at = f"{name}@{ended.step}: {ended.checkpoint}"
                 lines = [f"{how} at step {ended.step:,}; saved {at}", message]

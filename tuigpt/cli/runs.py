@@ -1,67 +1,127 @@
 """`tuigpt list`, `tuigpt ask` and `tuigpt stop`: the runs, and what is asked of their trainers."""
 
+import math
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from tuigpt.cli.flags import add_json
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.errors import UserError
+from tuigpt.files import to_json
 from tuigpt.paths import home_dir
+from tuigpt.runs.browse import SORTS, gap, kept_as, sort_checkpoints, sort_runs
 from tuigpt.runs.control import ACTIONS, Action, request
 from tuigpt.runs.folder import POET, Run, is_run, open_run, run_folders
 from tuigpt.runs.names import find_model, find_run
 from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
 from tuigpt.runs.status import read_status
-from tuigpt.wording import file_size, loss_text, one_line
+from tuigpt.wording import age, file_size, loss_text, one_line
 
 POLL = 0.1
 """Seconds between two looks at the run's status."""
 
 
-def list_runs(home: Path, name: str | None, hide: bool | None = None) -> int:
+def list_runs(
+    home: Path,
+    name: str | None,
+    hide: bool | None = None,
+    by: str = "step",
+    backwards: bool = False,
+    as_json: bool = False,
+) -> int:
     """Print each run with its state, and each checkpoint with step, losses and size.
 
     Args:
         hide: leave the built-in model out from now on, or show it again; None leaves it as it is.
+        by: column to sort by, as the app does; of `SORTS`.
 
     Raises:
         UserError: there is no run of that name, or the settings cannot be written.
     """
     if hide is not None:
         hide_poet(home, hide)
-    if name is not None:
-        _print(find_model(name, home))
+    runs = [find_model(name, home)] if name is not None else []
+    if name is None:
+        for folder in run_folders(home):
+            with suppress(UserError):  # deleted meanwhile
+                runs.append(open_run(folder))
+    poet = listed_poet(home) if name is None else None
+    shown = [*sort_runs(runs, by, backwards), *filter(None, [poet])]
+    if as_json:
+        print(to_json({"runs": [_facts(run, by, backwards) for run in shown]}))
         return 0
-    folders = list(run_folders(home))
-    if not folders:
+    if not runs:
         print("No runs yet: `tuigpt train` starts one.")
-    for folder in folders:
-        with suppress(UserError):  # deleted meanwhile
-            _print(open_run(folder))
-    poet = listed_poet(home)
-    if poet is not None:
-        _print(poet)
-    elif is_run(POET, home) and not poet_is_hidden(home):
+    first = next((run for run in shown if run.checkpoints), None)
+    for run in shown:
+        _print(run, by, backwards, HEADINGS if run is first else "")
+    if name is None and poet is None and is_run(POET, home) and not poet_is_hidden(home):
         print(f"Your run {POET} has the built-in model's name; rename its folder to have both.")
     return 0
 
 
-def _print(run: Run) -> None:
+HEADINGS = f"{'step':>10}  {'val':>5}   {'train':>5}  {'gap':>5}  {'size':>7}  {'age':>7}  kept"
+
+
+def _print(run: Run, by: str, backwards: bool, headings: str) -> None:
     status = run.status
     message = f"  {status.message}" if status.message else ""
     state = f"{status.state}  step {status.step:,}/{status.max_steps:,}{message}"
     if run.problem:
         state = f"damaged: {run.problem}"
-    print(f"{run.name}  {'built in' if run.built_in else state}")
-    for checkpoint in run.checkpoints:
-        star = "★" if run.best is checkpoint else " "
+    note = f"  “{one_line(run.marks.note)}”" if run.marks.note else ""
+    print(f"{run.name}  {'built in' if run.built_in else state}{note}")
+    if headings:
+        print(headings)
+    best = run.best
+    for checkpoint in sort_checkpoints(run.checkpoints, by, backwards):
         if checkpoint.problem:
-            print(f"  {checkpoint.step:>8,}  cannot be opened: {one_line(checkpoint.problem)}")
+            print(f"{checkpoint.step:>10,}  cannot be opened: {one_line(checkpoint.problem)}")
             continue
-        print(
-            f"  {checkpoint.step:>8,}  train {loss_text(checkpoint.train_loss):>5}"
-            f"  val {loss_text(checkpoint.val_loss):>5} {star} {file_size(checkpoint.size):>7}"
+        words = run.marks.notes.get(checkpoint.step, "")
+        # The age of a file that was installed tells nothing.
+        since = "" if checkpoint.built_in else age(time.time() - checkpoint.modified)
+        line = (
+            f"{checkpoint.step:>10,}  {loss_text(checkpoint.val_loss):>5}"
+            f" {'★' if checkpoint is best else ' '} {loss_text(checkpoint.train_loss):>5}"
+            f"  {loss_text(gap(checkpoint)):>5}  {file_size(checkpoint.size):>7}  {since:>7}"
+            f"  {kept_as(run, checkpoint)}{f'  “{one_line(words)}”' if words else ''}"
         )
+        print(line.rstrip())
+
+
+def _facts(run: Run, by: str, backwards: bool) -> dict[str, object]:
+    """A run for a program: losses in nats per character, sizes in bytes, times in seconds."""
+    return {
+        "name": run.name,
+        "folder": None if run.built_in else str(run.folder),
+        "state": run.status.state,
+        "step": run.status.step,
+        "max_steps": run.status.max_steps,
+        "problem": run.problem,
+        "note": run.marks.note,
+        "checkpoints": [
+            {
+                "step": c.step,
+                "val_loss": _number(c.val_loss),
+                "train_loss": _number(c.train_loss),
+                "parameters": c.n_params,
+                "text": c.corpus,
+                "size": c.size,
+                "modified": c.modified,
+                "kept": kept_as(run, c),
+                "note": run.marks.notes.get(c.step, ""),
+                "problem": c.problem,
+                "path": str(c.path),
+            }
+            for c in sort_checkpoints(run.checkpoints, by, backwards)
+        ],
+    }
+
+
+def _number(loss: float | None) -> float | None:
+    return loss if loss is not None and math.isfinite(loss) else None
 
 
 def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
@@ -133,6 +193,9 @@ def _add_list_flags(parser: Parser) -> None:
         "--show-poet", group=poet, dest="hide_poet", action="store_false", default=None,
         help="have it in the lists again",
     )  # fmt: skip
+    parser.flag("--sort", choices=SORTS, default="step", help="column to sort by (default step)")
+    parser.flag("--reverse", action="store_true", help="the other way round")
+    add_json(parser)
 
 
 def _add_run(parser: Parser) -> None:
@@ -155,8 +218,15 @@ COMMANDS = {
     "list": Command(
         usage="[RUN] [flags]",
         add_flags=_add_list_flags,
-        run=lambda options: list_runs(home_dir(options.home), options.name, options.hide_poet),
-        examples=("tuigpt list", "tuigpt list poems"),
+        run=lambda options: list_runs(
+            home_dir(options.home),
+            options.name,
+            options.hide_poet,
+            options.sort,
+            options.reverse,
+            options.json,
+        ),  # fmt: skip
+        examples=("tuigpt list", "tuigpt list poems --sort val"),
     ),
     "ask": Command(
         usage="RUN ACTION [VALUE]",

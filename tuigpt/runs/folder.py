@@ -15,6 +15,7 @@ from tuigpt.files import TEMPORARY_PREFIX, UnreadableFile
 from tuigpt.loss import is_measured
 from tuigpt.paths import asset, runs_dir
 from tuigpt.runs.header import read_header
+from tuigpt.runs.marks import Marks, read_marks
 from tuigpt.runs.metrics import METRICS_FILE
 from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
 from tuigpt.runs.status import RunStatus, read_status, status_and_problem
@@ -46,6 +47,7 @@ class Checkpoint:
         modified: of the file, in seconds since the epoch.
         problem: why the file cannot be opened, or "".
         built_in: whether it is the poet, which ships with tuigpt.
+        block_size: the model's context in tokens; 0 where the file cannot be opened.
     """
 
     path: Path
@@ -60,6 +62,7 @@ class Checkpoint:
     modified: float
     problem: str = ""
     built_in: bool = False
+    block_size: int = 0
 
     @property
     def label(self) -> str:
@@ -78,6 +81,7 @@ class Run:
         metrics: the log behind its curves.
         built_in: whether it is the poet. Its folder does not exist, so nothing can be asked of
             it, written to it or deleted from it.
+        marks: the user's stars and notes.
     """
 
     folder: Path
@@ -86,6 +90,7 @@ class Run:
     checkpoints: tuple[Checkpoint, ...]
     problem: str = ""
     built_in: bool = False
+    marks: Marks = Marks()
 
     @property
     def name(self) -> str:
@@ -144,6 +149,7 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         train_loss=header.train_nats_per_character,
         val_loss=header.val_nats_per_character,
         vocab_size=header.model.vocab_size,
+        block_size=header.model.block_size,
         n_params=header.model.n_params,
         corpus=one_line(header.corpus.name),
         size=stat.st_size,
@@ -211,7 +217,10 @@ def read_run(folder: Path, checkpoints: tuple[Checkpoint, ...]) -> Run:
         problem = f"{RUN_FILE}: {error.reason}"
     factor = record.corpus.characters_per_token if record else None
     status, trouble = status_and_problem(folder, factor)
-    return Run(folder, record, status, checkpoints, one_line(problem or trouble))
+    return Run(
+        folder, record, status, checkpoints, one_line(problem or trouble),
+        marks=read_marks(folder),
+    )  # fmt: skip
 
 
 def with_status(run: Run) -> Run:

@@ -17,6 +17,7 @@ from tuigpt.runs.folder import (
     run_folders,
     with_status,
 )
+from tuigpt.runs.marks import MARKS_FILE, read_marks
 from tuigpt.runs.metrics import History, MetricsTail
 from tuigpt.runs.poet import listed_poet, poet_files
 from tuigpt.runs.record import RUN_FILE
@@ -84,20 +85,25 @@ class _FollowedRun:
             UserError: it is no run folder any more.
         """
         before, self._marks = self._marks, self._look_for_changes()
-        _, record, checkpoints, status = (a != b for a, b in zip(before, self._marks, strict=True))
+        _, record, checkpoints, marks, status = (
+            a != b for a, b in zip(before, self._marks, strict=True)
+        )
         if checkpoints:
             self.run = replace(self.run, checkpoints=self._checkpoints.look())
+        if marks:
+            self.run = replace(self.run, marks=read_marks(self._folder))
         if record:
             self.run = read_run(self._folder, self.run.checkpoints)
         elif status or self.run.status.alive:  # a trainer may die without a word
             self.run = with_status(self.run)
 
-    def _look_for_changes(self) -> tuple[Mark, Mark, Mark, Mark]:
+    def _look_for_changes(self) -> tuple[Mark, Mark, Mark, Mark, Mark]:
         folder = self._folder
         return (
             _identity(folder),
             _mark(folder / RUN_FILE),
             _mark(folder / CHECKPOINTS),
+            _mark(folder / MARKS_FILE),
             _mark(folder / STATUS_FILE),
         )
 

@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
-from safetensors import SafetensorError, safe_open
 
+from tuigpt.files import UnreadableFile
 from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import save_checkpoint
-from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
-from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.header import CheckpointFacts, read_header
 from tuigpt.runs.metrics import (
     AnyLine,
     CheckpointLine,
@@ -244,7 +242,7 @@ class Recorder:
 
         def write() -> None:
             path = checkpoint_path(self.folder, trainer.step)
-            if not _holds_weights(path, trainer.model):
+            if not _is_checkpoint(path, trainer.step):
                 named = msgspec.structs.replace(facts, run=self.folder.name)
                 save_checkpoint(path, trainer.model, self._tokenizer, named)
                 self._log.append(CheckpointLine(step=trainer.step, file=path.name))
@@ -263,23 +261,30 @@ class Recorder:
 
         Raises:
             FolderGone: the run folder was deleted.
+            OSError: the training is to stop, and what hinders it is not a full disk.
         """
         began = time.monotonic()
-        hindered = False
+        hindered = stopping = False
         while True:
             try:
                 write()
                 break
             except OSError as error:
                 if not self.follow_folder():
+                    if stopping and error.errno not in _FULL:
+                        raise
                     hindered = True
-                    self._wait_until_possible(error, size)
+                    stopping = self._wait_until_possible(error, size)
         if hindered:
             self.status = replace(self.status, message="")
             self.note(f"written after {duration(time.monotonic() - began)}: nothing is missing")
 
-    def _wait_until_possible(self, error: OSError, size: int) -> None:
-        """Pause until there is room for what failed, or it is worth trying again."""
+    def _wait_until_possible(self, error: OSError, size: int) -> bool:
+        """Pause until there is room for what failed, or it is worth trying again.
+
+        Returns:
+            whether the training is to stop.
+        """
         self._recent.clear()
         full = error.errno in _FULL
         reason = f"cannot write to {str(self.folder)!r}: {error.strerror or error}"
@@ -292,10 +297,10 @@ class Recorder:
             self._write()
             if self._wait():
                 self._reserve.release()
-                return
+                return True
             self.follow_folder()
             if not full or (self._reserve.holds() and self._reserve.free() >= size):
-                return
+                return False
 
     def follow_folder(self) -> bool:
         """Find out whether the run folder has moved, and follow it there.
@@ -443,16 +448,9 @@ def _path_of(descriptor: int) -> Path | None:
         return None
 
 
-def _holds_weights(path: Path, model: GPT) -> bool:
-    """Whether a file is a checkpoint of just these weights."""
-    own = dict(model.named_parameters())
+def _is_checkpoint(path: Path, step: int) -> bool:
+    """Whether a file is a checkpoint of this step, and all there."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            return False
-        with safe_open(path, framework="pt") as file:
-            return set(file.keys()) == own.keys() and all(
-                torch.equal(file.get_tensor(name), weight.detach().cpu())
-                for name, weight in own.items()
-            )
-    except (OSError, SafetensorError):
+        return stat.S_ISREG(os.lstat(path).st_mode) and read_header(path).step == step
+    except (OSError, UnreadableFile):
         return False

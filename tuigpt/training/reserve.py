@@ -12,7 +12,7 @@ from tuigpt.estimate import memory
 
 RESERVE_FILE = ".reserve"
 
-SMALL_FILES = 256 << 10
+SMALL_FILES = 128 << 10
 """Bytes for what is written beside the weights: status, log, requests, headers."""
 
 
@@ -21,9 +21,12 @@ _TOKEN = 64
 
 
 def save_bytes(config: GPTConfig, train_config: TrainConfig) -> int:
-    """What one save takes: a checkpoint, and a resume file beside the one that it replaces."""
+    """What one save takes: a checkpoint, and a resume file beside the one that it replaces.
+
+    Small files count twice: once while a full disk is waited for, once with the last save.
+    """
     need = memory(config, train_config)
-    return 2 * (need.weights + _TOKEN * config.vocab_size) + need.optimizer + SMALL_FILES
+    return 2 * (need.weights + _TOKEN * config.vocab_size) + need.optimizer + 2 * SMALL_FILES
 
 
 class Reserve:

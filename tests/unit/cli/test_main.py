@@ -250,13 +250,15 @@ class TestList:
         out = capsys.readouterr().out
         assert "\x1b" not in out
         lines = [re.sub(r" +", " ", line.strip()) for line in out.splitlines()]
+        lines = [re.sub(r"\d+ d\b", "AGO", line) for line in lines]
         assert [line for line in lines if not line.startswith("broken")] == [
             "new failed step 100/100 the loss⏎is ␛[31mno number",
-            "1,000 train 2.00 val 2.00 ★ 348 B",
+            "step val train gap size age kept",
             "2,000 cannot be opened: the file is empty",
+            "1,000 2.00 ★ 2.00 0.00 348 B AGO best, last",
             "old finished step 100/100",
-            "10 train 3.00 val 3.00 346 B",
-            "20 train 2.50 val 2.50 ★ 346 B",
+            "20 2.50 ★ 2.50 0.00 346 B AGO best, last",
+            "10 3.00 3.00 0.00 346 B AGO",
         ]
         assert any(line.startswith("broken ") for line in lines)
 
@@ -266,7 +268,11 @@ class TestList:
         assert main(["list", "two"]) == 0
         assert capsys.readouterr().out == "two  finished  step 100/100\n"
 
-    POET = ["poet built in", "5,000 train 1.05 val 1.20 ★ 350 B"]
+    POET = [
+        "poet built in",
+        "step val train gap size age kept",
+        "5,000 1.20 ★ 1.05 0.15 350 B best, last",
+    ]
 
     def listed(self, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
         assert main(["list", *arguments]) == 0

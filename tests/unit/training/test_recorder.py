@@ -132,6 +132,34 @@ def test_what_is_there_is_never_written_again(
     assert {path: path.read_bytes() for path in (tmp_path / "checkpoints").iterdir()} == files
 
 
+def test_a_checkpoint_with_other_weights_is_not_written_over(
+    trainer: Trainer, recorder: Recorder, tmp_path: Path
+) -> None:
+    """Such as after a resume file whose weights are no longer those that were saved with it."""
+    until_step(trainer, 7)
+    path = recorder.save(keep=True)
+    content = path.read_bytes()
+    recorder.close("stopped", "")
+    with torch.no_grad():
+        trainer.model.lm_head.weight += 1
+    second = new_recorder(tmp_path, trainer)
+    second.save(keep=True)
+    second.close("stopped", "")
+    assert path.read_bytes() == content
+
+
+def test_a_stop_does_not_wait_for_what_cannot_become_possible(
+    trainer: Trainer, tmp_path: Path
+) -> None:
+    checkpoint_path(tmp_path, 7).mkdir(parents=True)
+    recorder = new_recorder(tmp_path, trainer, wait=lambda: True)
+    until_step(trainer, 7)
+    with pytest.raises(IsADirectoryError):
+        recorder.save(keep=True)
+    recorder.close("failed", "")
+    assert read_state(tmp_path / "resume.safetensors", 10**6).facts.step == 7
+
+
 def test_the_best_so_far_of_before_a_kill_makes_room_too(
     trainer: Trainer, recorder: Recorder, tmp_path: Path
 ) -> None:

@@ -168,6 +168,24 @@ class TestWhatIsLeft:
             finished / "trainer.lock": (finished / "trainer.lock").read_bytes()
         }
 
+    @pytest.mark.parametrize("what", ["folder", "link", "FIFO"])
+    def test_a_log_that_is_no_file(
+        self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, what: str
+    ) -> None:
+        log = finished / "metrics.jsonl"
+        log.rename(tmp_path / "elsewhere")
+        if what == "folder":
+            log.mkdir()
+        elif what == "link":
+            log.symlink_to(tmp_path / "elsewhere")
+        else:
+            os.mkfifo(log)
+        before = (tmp_path / "elsewhere").read_bytes()
+        result = tuigpt("train", "--resume=run", "--max-steps=30")
+        assert result.returncode == 2 and "metrics.jsonl" in result.stderr
+        assert result.stderr.startswith("tuigpt: cannot write ")
+        assert (tmp_path / "elsewhere").read_bytes() == before
+
     def test_a_text_that_has_moved(
         self, finished: Path, tuigpt: Tuigpt, tmp_path: Path, verse_file: Path
     ) -> None:
