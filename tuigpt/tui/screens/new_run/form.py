@@ -72,9 +72,9 @@ class _Questions(VerticalScroll, can_focus=False):
     """The up and down keys go from field to field, also out of a field that is typed in."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "screen.focus_previous", "field above", show=False, id="new-run.up",
+        Binding("up", "app.focus_previous", "field above", show=False, id="new-run.up",
                 tooltip="Go to the field above"),
-        Binding("down", "screen.focus_next", "field below", show=False, id="new-run.down",
+        Binding("down", "app.focus_next", "field below", show=False, id="new-run.down",
                 tooltip="Go to the field below"),
     ]  # fmt: skip
 

@@ -35,7 +35,7 @@ class Radio(Widget, can_focus=True):
                 tooltip="Choose the answer before this one"),
         Binding("right,space", "move(1)", "next answer", show=False, id="radio.right",
                 tooltip="Choose the next answer"),
-        Binding("enter", "screen.focus_next", "choose", show=False, id="radio.enter",
+        Binding("enter", "app.focus_next", "choose", show=False, id="radio.enter",
                 tooltip="Take this answer, and go to the next field"),
     ]  # fmt: skip
 
