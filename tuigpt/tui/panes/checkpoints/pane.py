@@ -24,9 +24,6 @@ from tuigpt.wording import age, file_size, loss_text, one_line, short_count
 
 EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
 
-WIDE = 60
-"""Columns from which on a row has room for the less important facts."""
-
 Row = Run | Checkpoint
 
 
@@ -180,7 +177,8 @@ def _run_line(run: Run, width: int) -> Content:
 
 
 def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Content:
-    start = f"{'▸' if is_open else ' '} {checkpoint.step:>9,}"
+    # Narrower in the column that the pane has beside the others, so that all facts fit.
+    start = f"{'▸' if is_open else ' '} {checkpoint.step:>{9 if width >= 36 else 7},}"
     if checkpoint.problem:
         line = Content.assemble(start, "  ", (one_line(checkpoint.problem), "$text-error"))
         return line.truncate(width, ellipsis=True)
@@ -188,10 +186,12 @@ def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Cont
     # The age of a file that was installed tells nothing.
     since = "" if checkpoint.built_in else age(time.time() - checkpoint.modified)
     facts = f" {file_size(checkpoint.size):>7} {since:>7}"
-    if width >= WIDE:
-        facts = (
-            f"  train {loss_text(checkpoint.train_loss):>5}  {short_count(checkpoint.n_params):>5}"
-            f" parameters {facts}"
-        )
+    more = (
+        f"  train {loss_text(checkpoint.train_loss):>5}  {short_count(checkpoint.n_params):>5}"
+        " parameters "
+    )
     star = ("★", "$text-success") if best else " "
-    return Content.assemble(start, val, star, (facts, "$foreground-muted"))
+    line = Content.assemble(start, val, star, (more + facts, "$foreground-muted"))
+    if line.cell_length > width:
+        line = Content.assemble(start, val, star, (facts, "$foreground-muted"))
+    return line.truncate(width, ellipsis=True)
