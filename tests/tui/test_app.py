@@ -374,6 +374,7 @@ class TestTyping:
             await pilot.press("ctrl+n")
             await pilot.pause()
             assert isinstance(pilot.app.screen, NewRun)
+            await pilot.press("f2")
             for field in pilot.app.screen.query(Input):
                 field.value = ""
                 await self.type(pilot, field, self.TEXT)
