@@ -33,8 +33,17 @@ from tuigpt.generation.protocol import (
     Window,
 )
 from tuigpt.runs.folder import Checkpoint
+from tuigpt.settings import read_settings
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.inside import MOST, Inside, OtherToken
+from tuigpt.tui.panes.generate.kept import (
+    Kept,
+    KeptText,
+    keep,
+    keep_prompt,
+    read_prompts,
+    read_texts,
+)
 from tuigpt.tui.panes.generate.texts import ENDLESS, Entry, Texts, WrittenText
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -237,6 +246,9 @@ A text longer than the model's context is written with a rolling window, which i
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
         self._texts = Texts()
+        self._kept = Kept(session.home)
+        self._keeping = False
+        self._keep_lock = asyncio.Lock()
         self._at_work: Entry | None = None
         self._number: int | None = None
         self._hurried = False
@@ -259,8 +271,54 @@ A text longer than the model's context is written with a rolling window, which i
             yield self._past
         yield self._prompt
 
+    def on_mount(self) -> None:
+        self._read_kept()
+
     async def on_unmount(self) -> None:
+        if self._at_work is not None:
+            self.action_stop()
         await self._generator.close()
+
+    # --- over sessions ---
+
+    @work(group="kept")
+    async def _read_kept(self) -> None:
+        """Show what was written before, unless the user has switched that off."""
+        home = self.session.home
+        self._keeping = (await asyncio.to_thread(read_settings, home)).keep_texts
+        if not self._keeping:
+            return
+        self._prompt.set_history(await asyncio.to_thread(read_prompts, home))
+        found = await asyncio.to_thread(read_texts, home)
+        if found:
+            now, self._texts.entries = self._texts.entries, {}
+            self._kept.load(self._texts, found)
+            self._texts.entries |= now
+            self._redraw()
+            self.refresh_bindings()
+
+    def _keep(self, entry: Entry, *texts: WrittenText) -> None:
+        """Keep texts as they are now."""
+        records = [self._kept.record(entry, text) for text in texts]
+        self._write_down([record for record in records if record is not None])
+
+    def _write_down(self, records: list[KeptText]) -> None:
+        if self._keeping and records:
+            self.app.run_worker(self._add_to_file(records), group="keep", exit_on_error=False)
+
+    async def _add_to_file(self, records: list[KeptText]) -> None:
+        try:
+            async with self._keep_lock:
+                await asyncio.to_thread(keep, self.session.home, records)
+        except OSError as error:
+            self.app.notify(f"texts cannot be kept: {error}", severity="error")
+
+    async def _add_prompt(self, prompt: str) -> None:
+        try:
+            async with self._keep_lock:
+                await asyncio.to_thread(keep_prompt, self.session.home, prompt)
+        except OSError as error:
+            self.app.notify(f"prompts cannot be kept: {error}", severity="error")
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width < 78 and event.size.height >= 24, "-stacked")
@@ -476,6 +534,8 @@ A text longer than the model's context is written with a rolling window, which i
 
         def closed(other: OtherToken | None) -> None:
             self._look_ahead()
+            if entry is not None and text.in_parts:
+                self._keep(entry, text)
             if other is not None and entry is not None:
                 self._branch(entry, text, other)
 
@@ -506,6 +566,9 @@ A text longer than the model's context is written with a rolling window, which i
         event.stop()
         if (asked := self._ask()) is not None:
             checkpoint, config = asked
+            if self._keeping:
+                prompt = self._add_prompt(event.text)
+                self.app.run_worker(prompt, group="keep", exit_on_error=False)
             window = self._window(checkpoint, config, event.text)
             self._begin(WrittenText(checkpoint, event.text, config, window))
 
@@ -558,6 +621,7 @@ A text longer than the model's context is written with a rolling window, which i
                 self._report(entry, text, report)
         self.writing = False
         self._at_work = None
+        self._keep(entry, text)
         if not text.problem:
             self._look_ahead()
         self._show_rule(entry)
@@ -594,8 +658,10 @@ A text longer than the model's context is written with a rolling window, which i
         entry, self._at_work = self._at_work, None
         if self.writing and entry is not None:
             entry.text.stop()
+            self._keep(entry, entry.text)
             self._show_rule(entry)
-            self._look_ahead()
+            if self.is_running:
+                self._look_ahead()
         self.writing = False
 
     async def action_hurry(self) -> None:
@@ -687,6 +753,8 @@ A text longer than the model's context is written with a rolling window, which i
     def action_star(self) -> None:
         if (entry := self._texts.entry) is not None:
             entry.text.starred = not entry.text.starred
+            if entry.text.over:
+                self._keep(entry, entry.text)
             self._show_rule(entry)
 
     def action_delete(self) -> None:
@@ -694,11 +762,13 @@ A text longer than the model's context is written with a rolling window, which i
             if entry is self._at_work:
                 self.action_stop()
             self._texts.delete(entry)
+            self._write_down(self._kept.deleted(entry))
             self._choose(None)
             self._redraw()
 
     def action_undo_delete(self) -> None:
         if (entry := self._texts.restore()) is not None:
+            self._keep(entry, *entry.texts)
             self._redraw()
             self._choose(entry)
             self._transcript.show_entry(entry.number)

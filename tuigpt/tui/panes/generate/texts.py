@@ -106,6 +106,10 @@ class WrittenText:
             return None
         return replace(self.config, max_new_tokens=self.count)
 
+    def add_written(self, text: str) -> None:
+        """More of what stands after the prompt."""
+        self._written.append(text)
+
     def add_token(self, candidate: Candidate) -> None:
         """Write one token by hand."""
         self.started = self.over = self.in_parts = True
