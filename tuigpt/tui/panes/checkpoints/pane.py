@@ -177,7 +177,8 @@ def _run_line(run: Run, width: int) -> Content:
 
 
 def _line(checkpoint: Checkpoint, width: int, best: bool, is_open: bool) -> Content:
-    start = f"{'▸' if is_open else ' '} {checkpoint.step:>9,}"
+    # Narrower in the column that the pane has beside the others, so that all facts fit.
+    start = f"{'▸' if is_open else ' '} {checkpoint.step:>{9 if width >= 36 else 7},}"
     if checkpoint.problem:
         line = Content.assemble(start, "  ", (one_line(checkpoint.problem), "$text-error"))
         return line.truncate(width, ellipsis=True)
