@@ -22,16 +22,20 @@ from textual.widgets import Input, Label, Static, TextArea
 
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.generation.card import tuigpt_command
+from tuigpt.files import write_output
+from tuigpt.generation.card import card, tuigpt_command, workshop_command
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import (
+    Copies,
     Failed,
     Logprobs,
     NextTokenFound,
     Report,
     Tokens,
+    Verified,
     Window,
 )
+from tuigpt.paths import user_path
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.settings import read_settings
 from tuigpt.tui.messages import OpenCheckpoint
@@ -44,6 +48,7 @@ from tuigpt.tui.panes.generate.kept import (
     read_prompts,
     read_texts,
 )
+from tuigpt.tui.panes.generate.save import SaveAs
 from tuigpt.tui.panes.generate.texts import ENDLESS, Entry, Texts, WrittenText
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -109,6 +114,12 @@ class Writer(Protocol):
         top_logprobs: int = 100,
     ) -> NextTokenFound: ...
 
+    async def copies(self, checkpoint: Path, text: str) -> Copies: ...
+
+    async def verify(
+        self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]
+    ) -> Verified: ...
+
 
 class TextsView(Transcript):
     """The transcript of the pane, and what can be done with a text in it."""
@@ -119,6 +130,14 @@ class TextsView(Transcript):
         Binding("s", "text('star')", "star", id="text.star", tooltip="Mark the text with a star"),
         Binding("x,delete", "text('delete')", "delete", id="text.delete",
                 tooltip="Take the text out of the list; u brings it back"),
+        Binding("m", "text('mark_copies')", "mark copies", id="text.mark-copies",
+                tooltip="Mark what is copied word for word from the training text, and say where"),
+        Binding("w", "text('save')", "save", id="text.save",
+                tooltip="Write the text to a file, exactly as it is"),
+        Binding("v", "text('verify')", "verify", id="text.verify", show=False,
+                tooltip="Compare the text with what the plain loop writes, without any cache"),
+        Binding("d", "text('card')", "card", id="text.card", show=False,
+                tooltip="Verify the text and save it with all that prints it again: a submission"),
         Binding("u", "text('undo_delete')", "undo delete", id="text.undo-delete",
                 tooltip="Bring back the text that was deleted last"),
         Binding("p", "text('choose(-1)')", "text above", id="text.above", show=False,
@@ -370,6 +389,8 @@ A text longer than the model's context is written with a rolling window, which i
                 step = parameters[0]
                 assert isinstance(step, int)
                 return entry is not None and 0 <= entry.at + step < len(entry.texts)
+            case "mark_copies" | "save" | "verify" | "card":
+                return entry is not None and entry.text.over
             case "again" | "edit" | "star" | "delete" | "choose" | "copy_command":
                 return entry is not None
             case "continue":
@@ -731,7 +752,7 @@ A text longer than the model's context is written with a rolling window, which i
         if config != before:
             text.changes.append((text.count, config))
         text.over, text.stopped, text.in_parts = False, False, text.count > 0
-        text.problem = ""
+        text.problem, text.copies = "", None
         text.config = replace(text.config, max_new_tokens=length)
         text.window = self._window(text.checkpoint, config, text.prompt)
         text.doing = "reading the text …"
@@ -773,6 +794,93 @@ A text longer than the model's context is written with a rolling window, which i
             self._choose(entry)
             self._transcript.show_entry(entry.number)
 
+    @work(group="mark", exclusive=True)
+    async def action_mark_copies(self) -> None:
+        """Mark what is copied from the training text, or take the marks away."""
+        if (entry := self._texts.entry) is None:
+            return
+        text = entry.text
+        if text.copies is not None:
+            text.copies = None
+        else:
+            try:
+                text.copies = await self._generator.copies(text.checkpoint.path, text.whole)
+            except UserError as error:
+                self.app.notify(str(error), severity="error")
+                return
+        self._redraw()
+        self._transcript.show_entry(entry.number)
+
+    def action_save(self) -> None:
+        if (entry := self._texts.entry) is not None:
+            self._save("the text", f"text-{entry.number}.txt", entry.text.whole)
+
+    def _save(self, what: str, name: str, content: str) -> None:
+        def chosen(path: str | None) -> None:
+            if path is None:
+                return
+            try:
+                write_output(user_path(path), content.encode("utf-8", "backslashreplace"))
+            except (OSError, ValueError) as error:
+                self.app.notify(f"cannot write {path!r}: {error}", severity="error")
+            else:
+                self.app.notify(f"saved {what} to {path}")
+
+        self.app.push_screen(SaveAs(what, name), chosen)
+
+    @work(group="verify", exclusive=True)
+    async def action_verify(self) -> None:
+        """Say whether the reference computation writes the same text."""
+        if (entry := self._texts.entry) is not None:
+            await self._verified(entry)
+
+    async def _verified(self, entry: Entry) -> str | None:
+        """The checkpoint's sha256 if the plain loop writes the same text, else None; either is
+        noted below the text."""
+        text = entry.text
+        config = text.one_command
+        if config is None or text.window == "rolling":
+            why = "a rolling window is another" if config else self._why_no_command(text)
+            self.app.notify(f"the plain loop does not write this text: {why}", severity="warning")
+            return None
+        self.app.notify("verifying …")
+        try:
+            found = await self._generator.verify(
+                text.checkpoint.path, text.prompt, config, text.ids
+            )
+        except UserError as error:
+            self.app.notify(str(error), severity="error")
+            return None
+        same = found.differs_at is None
+        note = (
+            "verified: the plain loop, without a cache, writes the same text"
+            if same
+            else f"the plain loop writes another text from token {found.differs_at:,} on"
+        )
+        if note not in text.notes:
+            text.notes.append(note)
+            self._keep(entry, text)
+        self._redraw()
+        self._transcript.show_entry(entry.number)
+        return found.sha256 if same else None
+
+    @work(group="verify", exclusive=True)
+    async def action_card(self) -> None:
+        """Verify a text, and save it with all that is needed to print it again."""
+        entry = self._texts.entry
+        if entry is None or (sha256 := await self._verified(entry)) is None:
+            return
+        text = entry.text
+        config = text.one_command
+        assert config is not None
+        checkpoint = text.checkpoint
+        command = tuigpt_command(checkpoint, self.session.home, text.prompt, config)
+        theirs = workshop_command(
+            f"{checkpoint.path.stem}.pt", text.prompt, config, checkpoint.vocab_size
+        )
+        content = card(text.whole, command, theirs, checkpoint.path, sha256)
+        self._save("the card", f"card-{entry.number}.txt", content)
+
     def action_copy(self) -> None:
         entry = self._texts.entry
         if entry is None or not entry.text.whole:
@@ -788,22 +896,28 @@ A text longer than the model's context is written with a rolling window, which i
         text = entry.text
         config = text.one_command
         if config is None:
-            why = (
-                "its settings changed on the way" if text.changes
-                else "it has not ended" if not text.over
-                else "another token was chosen in it" if text.branched_at is not None
-                else "it was written in parts, with a rolling window" if text.in_parts
-                else "it was not written"
-            )  # fmt: skip
+            why = self._why_no_command(text)
             self.app.notify(f"no one command prints this text again: {why}", severity="warning")
             return
         extra = ["--window", "rolling"] if text.window == "rolling" else []
         home = self.session.home
         self._copy(tuigpt_command(text.checkpoint, home, text.prompt, config, extra), "the command")
 
+    def _why_no_command(self, text: WrittenText) -> str:
+        if text.changes:
+            return "its settings changed on the way"
+        if not text.over:
+            return "it has not ended"
+        if text.branched_at is not None:
+            return "another token was chosen in it"
+        if text.in_parts:
+            return "it was written in parts, with a rolling window"
+        return "it could not be written"
+
     def _copy(self, text: str, what: str) -> None:
         self.app.copy_to_clipboard(text)
-        self.app.notify(f"copied {what}, if this terminal lets programs use the clipboard")
+        # A terminal does not answer whether it took it.
+        self.app.notify(f"copied {what}, if the terminal allows; w in the texts saves a file")
 
     def on_click(self, event: Click) -> None:
         if event.widget is self._past:
