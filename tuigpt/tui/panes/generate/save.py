@@ -16,7 +16,7 @@ from tuigpt.tui.screens.dialog import Dialog
 
 
 class SaveAs(Dialog[str]):
-    """Dismisses with a path as it was typed; a file that exists is replaced only when asked twice."""
+    """Dismisses with a path as typed; a file that exists is replaced only when asked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", tooltip="Write no file", id="save.back"),
