@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         pane: the one that the app opens with; "" for the prompt.
         temperature, top_k, length: what the app writes with; None for the defaults.
         hide_poet: leave the built-in model out of every list.
+        keep_texts: keep prompts and texts of the app for its next start.
         keys: keys of actions by the action's id, such as `"view.training" = "f3"`; several keys
             with commas between them.
         new_run: the form as it was left.
@@ -48,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     top_k: Annotated[int, msgspec.Meta(ge=0, lt=2**31)] | None = None
     length: Annotated[int, msgspec.Meta(ge=1, lt=10**7)] | None = None
     hide_poet: bool = False
+    keep_texts: bool = True
     keys: dict[Word, Word] = {}
     new_run: dict[Word, Word | int | float | bool] = {}
 
@@ -92,11 +95,9 @@ def look_at_settings(home: Path) -> tuple[Settings, tuple[str, ...]]:
         content = _content(settings_file())
     except UserError as error:
         return Settings(), (str(error),)
-    if "hide_poet" not in content:
-        try:
-            content["hide_poet"] = read_record(home / OLD_FILE, _Old).hide_poet
-        except UnreadableFile:
-            pass
+    with suppress(UnreadableFile):
+        old = read_record(home / OLD_FILE, _Old)
+        content = {"hide_poet": old.hide_poet, "keep_texts": old.keep_texts} | content
     used: dict[str, Any] = {}
     problems = []
     kinds = {field.name: field.type for field in msgspec.structs.fields(Settings)}
@@ -146,6 +147,7 @@ class _Old(msgspec.Struct, frozen=True):
     """`settings.json`; nothing else was ever kept there."""
 
     hide_poet: bool = False
+    keep_texts: bool = True
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -32,6 +32,6 @@ class StartingRun(Message):
 
 @dataclass
 class Acknowledged(Message):
-    """Something was done: the right end of the status line says so for a moment."""
+    """Something was done, or is being done, as asked: for the status line."""
 
     text: str
