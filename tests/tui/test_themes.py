@@ -9,10 +9,11 @@ import pytest
 from conftest import MakeRun
 from textual.color import Color
 from textual.pilot import Pilot
-from tui.conftest import OpenApp, still
+from tui.conftest import OpenApp, screen_text, still
 from tui.test_app import RECORDS, RUNNING
 
-from tuigpt.tui.themes import INK, PAPER, TERMINAL, THEMES, default_theme
+from tuigpt.settings import change_settings
+from tuigpt.tui.themes import INK, PAPER, TERMINAL, THEMES, default_glyphs, default_theme
 
 WORDS, LINES = 4.5, 3.0
 """Contrast that words and lines need, as WCAG 2 measures it."""
@@ -86,3 +87,16 @@ def test_a_terminal_of_sixteen_colours_gets_its_own() -> None:
     assert default_theme("standard") == TERMINAL.name
     assert {default_theme(name) for name in ("256", "truecolor", None)} == {INK.name}
     assert len({theme.name for theme in THEMES}) == len(THEMES)
+
+
+def test_the_linux_console_gets_blocks() -> None:
+    assert default_glyphs("linux") == "blocks"
+    assert default_glyphs("xterm-256color") == "braille"
+
+
+async def test_charts_are_drawn_as_was_chosen(open_app: OpenApp, make_run: MakeRun) -> None:
+    make_run("verse", {50: 2.0, 100: 1.5}, RECORDS)
+    change_settings(glyphs="ascii")
+    async with open_app(160, 45) as pilot:
+        await still(pilot)
+        assert not re.search("[\u2801-\u28ff]", screen_text(pilot))

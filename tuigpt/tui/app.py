@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,8 +35,9 @@ from tuigpt.tui.screens.help import Help
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.session import Session
-from tuigpt.tui.themes import INK, THEMES, default_theme
+from tuigpt.tui.themes import INK, THEMES, default_glyphs, default_theme
 from tuigpt.tui.widgets.key_line import KeyLine
+from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
 from tuigpt.tui.widgets.slider import Slider
@@ -130,6 +132,7 @@ class TuigptApp(GuardedApp):
     def on_mount(self) -> None:
         self.action_show_pane(self.pane)
         self._kept = self._to_keep()
+        self._use_glyphs(self.session.settings.glyphs)
         for problem in self._problems:
             self.notify(problem, severity="warning")
         # Not before the first layout: what is shown then keeps the size it was given by mistake.
@@ -238,7 +241,10 @@ class TuigptApp(GuardedApp):
         """Everything that can be done now; what the pane with the focus can do comes first."""
         panes = sorted(self._panes.values(), key=lambda pane: pane.entry.id != self.pane)
         theme = Command("view: theme", "Change the colours", "", self._choose_theme)
-        return all_commands(self, panes, theme)
+        glyphs = Command(
+            "view: glyphs", "Draw charts in braille, blocks or ASCII", "", self._choose_glyphs
+        )
+        return all_commands(self, panes, theme, glyphs)
 
     async def action_commands(self) -> None:
         if self.screen is self.screen_stack[0]:
@@ -252,6 +258,23 @@ class TuigptApp(GuardedApp):
     def _use_theme(self, name: str) -> None:
         self.theme = name
         self._keep(theme=name)
+
+    async def _choose_glyphs(self) -> None:
+        names = ("auto", "braille", "blocks", "ascii")
+
+        def use(name: str) -> None:
+            self._use_glyphs(name)
+            self._keep(glyphs=name)
+
+        await self._choose(
+            [Command(name, "", "", partial(use, name)) for name in names], "search the glyphs …"
+        )
+
+    def _use_glyphs(self, name: str) -> None:
+        if name == "auto":
+            name = default_glyphs(os.environ.get("TERM", ""))
+        for chart in self.screen_stack[0].query(LossChart):
+            chart.use_glyphs(name)
 
     def _keep(self, **chosen: object) -> None:
         try:

@@ -104,3 +104,8 @@ THEMES = (INK, PAPER, TERMINAL)
 def default_theme(color_system: str | None) -> str:
     """The theme for a terminal of these colours, as Rich calls them: `standard` has sixteen."""
     return TERMINAL.name if color_system == "standard" else INK.name
+
+
+def default_glyphs(term: str) -> str:
+    """What charts are drawn with under this `TERM`: the font of Linux's console has no braille."""
+    return "blocks" if term in ("linux", "vt100", "vt220") else "braille"
