@@ -371,7 +371,7 @@ def _hostile_metadata(header: Json, body: bytes, chance: random.Random) -> tuple
     """Small files that ask for much: a deep model, pairs that double, a vocabulary of one."""
     name = "tuigpt"
     facts = json.loads(header["__metadata__"][name])
-    model, tokenizer = facts["model"], facts["tokenizer"]
+    model, tokenizer = facts.setdefault("model", {}), facts.setdefault("tokenizer", {})
     match chance.randrange(6):
         case 0:
             model["n_layer"] = chance.choice([2, 1000, 200_000, 10**9])

@@ -154,7 +154,10 @@ class Terminal:
         fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _write(self, text: str) -> None:
-        data = text.encode()
+        self.send(text.encode())
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are, in one write where that is possible."""
         while data:
             data = data[os.write(self._master, data) :]
 

@@ -410,7 +410,7 @@ class TestTwoTrainers:
         status = read_json(folder / "status.json")
         silent = {"host": "elsewhere", "heartbeat": "2020-01-01T00:00:00+00:00"}
         write_json(folder / "status.json", status | silent)
-        assert open_run(folder).status.state == "lost"
+        assert open_run(folder).status.alive  # it holds the lock
         before = {p: p.stat() for p in folder.rglob("*")}
         refused = tuigpt("train", "--resume", "run")
         assert (refused.returncode, refused.stderr) == (2, words)
@@ -420,7 +420,7 @@ class TestTwoTrainers:
         first.communicate()
         # Another process has its number now.
         write_json(folder / "status.json", status | {"pid": os.getpid()})
-        assert open_run(folder).status.alive
+        assert open_run(folder).status.state == "lost"
         second = trainer("--resume", "run")
         until_printed(second, r"step \d+  val")
         second.send_signal(signal.SIGINT)

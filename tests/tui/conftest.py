@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import Done, Report, Started, Tokens
+from tuigpt.generation.protocol import (
+    Candidate,
+    ConfigChanged,
+    Done,
+    Logprobs,
+    NextTokenFound,
+    Report,
+    Started,
+    Tokens,
+)
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.metrics import History
@@ -27,7 +38,20 @@ WRITTEN = " go[es] on\nand on [/INST]"
 
 
 class FakeWriter:
-    """Writes the same text at once, whatever the checkpoint."""
+    """Writes the same text at once, whatever the checkpoint; its tokens are characters.
+
+    Attributes:
+        asked: what each text was asked for with.
+        configs: what was asked for while a text was written.
+        hold: how many tokens come before it waits for `go_on`; None for all.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.configs: list[SampleConfig] = []
+        self.paces: list[float] = []
+        self.hold: int | None = None
+        self.go_on = asyncio.Event()
 
     async def warm_up(self) -> None:
         pass
@@ -36,12 +60,40 @@ class FakeWriter:
         pass
 
     async def generate(
-        self, checkpoint: Path, prompt: str, config: SampleConfig
+        self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
     ) -> AsyncGenerator[Report, None]:
-        yield Started(1, prompt, "", 0, 11)
-        for character in WRITTEN:
-            yield Tokens(1, character, 1)
-        yield Done(1, len(WRITTEN), 0.5, False)
+        self.asked.append({"prompt": prompt, "config": config, **options})
+        text = "".join(map(chr, options["forced_ids"]))
+        number = len(self.asked)
+        yield Started(number, prompt, "", 0, 11)
+        rest = WRITTEN.removeprefix(text) if text != WRITTEN else " and on"
+        for at, character in enumerate(rest):
+            if at == self.hold:
+                await self.go_on.wait()
+                for changed in self.configs:
+                    yield ConfigChanged(number, at, changed)
+            found = logprobs(character)
+            yield Tokens(number, character, 1, ids=[ord(character)], logprobs=[found])
+        yield Done(number, len(rest), 0.5, False, reproducible=not self.configs)
+
+    async def set_config(self, number: int, config: SampleConfig) -> None:
+        self.configs.append(config)
+
+    async def set_pace(self, number: int, pace: float) -> None:
+        self.paces.append(pace)
+
+    async def next_token(
+        self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
+    ) -> NextTokenFound:
+        return NextTokenFound(0, prompt, "", logprobs("e", config.temperature))
+
+
+def logprobs(chosen: str, temperature: float = 1.0) -> Logprobs:
+    """A made-up distribution; a temperature below 1 makes the first likelier."""
+    first = 0.5 if temperature >= 1 else 0.7
+    shares = {chosen: first, "x": 0.9 - first, "y": 0.1, "z": 0.0}
+    top = [Candidate(ord(c), c, share or 0.01, share, share) for c, share in shares.items()]
+    return Logprobs(top[0], -0.7, 1, top)
 
 
 def entry(name: str) -> PaneEntry:
@@ -49,9 +101,11 @@ def entry(name: str) -> PaneEntry:
     return next(found for found in PANES if found.id == name)
 
 
-def with_fake_writer(panes: tuple[PaneEntry, ...] = PANES) -> tuple[PaneEntry, ...]:
+def with_fake_writer(
+    panes: tuple[PaneEntry, ...] = PANES, writer: FakeWriter | None = None
+) -> tuple[PaneEntry, ...]:
     """The panes, with a generate pane that starts no process."""
-    make = partial(GeneratePane, writer=FakeWriter())
+    make = partial(GeneratePane, writer=writer or FakeWriter())
     return tuple(replace(p, make=make) if p.id == "generate" else p for p in panes)
 
 
@@ -76,8 +130,10 @@ def open_app(home: Path) -> OpenApp:
     """Opens the app on the home; the first look at it is done by then."""
 
     @asynccontextmanager
-    async def open_it(columns: int = 160, rows: int = 45) -> AsyncIterator[Pilot[None]]:
-        app = TuigptApp(home, panes=with_fake_writer(), strict=True)
+    async def open_it(
+        columns: int = 160, rows: int = 45, writer: FakeWriter | None = None
+    ) -> AsyncIterator[Pilot[None]]:
+        app = TuigptApp(home, panes=with_fake_writer(writer=writer), strict=True)
         async with app.run_test(size=(columns, rows), notifications=True) as pilot:
             await settle(pilot)
             yield pilot

@@ -462,7 +462,7 @@ class TestGenerating:
             await pilot.press("ctrl+g")
             pilot.app.query_one("#prompt", TextArea).text = "[red]He"
             await pilot.press("enter")
-            await until(pilot, lambda: "a second" in screen_text(pilot))
+            await until(pilot, lambda: "/s ──" in screen_text(pilot))
             text = screen_text(pilot)
             assert "[red]He go[es] on" in text and "and on [/INST]" in text
             await pilot.press("ctrl+y")

@@ -52,7 +52,7 @@ class TestTheFirstStart:
             text = " ".join(screen_text(pilot).split())
             assert "The poet is open" in text and "poet@5000" in text
             await pilot.press(*"To be", "enter")
-            await until(pilot, lambda: "poet@5000 · temperature" in screen_text(pilot))
+            await until(pilot, lambda: "1 · poet@5000 · seed" in screen_text(pilot))
 
     async def test_nothing_is_written_by_looking(
         self, open_app: OpenApp, poet: Run, home: Path

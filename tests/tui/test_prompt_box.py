@@ -9,6 +9,7 @@ from textual.binding import Binding
 from textual.widgets import Input
 
 from tuigpt.tui.guarded import GuardedApp
+from tuigpt.tui.widgets import prompt_box
 from tuigpt.tui.widgets.prompt_box import PromptBox
 
 
@@ -133,6 +134,24 @@ async def test_what_is_typed_around_wide_characters_is_what_is_sent() -> None:
         assert app.sent == ["日x語y"]
 
 
+class TestAPasteThatComesAsKeys:
+    async def test_its_line_ends_send_nothing(self) -> None:
+        app = Host()
+        async with app.run_test() as pilot:
+            app.burst(*"one", "enter", *"two", "enter", "enter", *"three", "enter")
+            await pilot.pause()
+            assert app.sent == [] and app.box.text == "one\ntwo\n\nthree\n"
+
+    async def test_enter_sends_when_it_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(prompt_box, "_PASTE_ENDS", 0.0)
+        app = Host()
+        async with app.run_test() as pilot:
+            app.burst(*"one", "enter", *"two")
+            await pilot.pause()
+            await pilot.press("enter")
+            assert app.sent == ["one\ntwo"]
+
+
 class TestHistory:
     async def test_up_and_down_go_through_what_was_sent(self) -> None:
         app = Host()
@@ -141,11 +160,35 @@ class TestHistory:
                 app.box.text = text
                 await pilot.press("enter")
             seen = []
-            for key in ("up", "up", "up", "up", "down", "down", "down"):
+            for key in ("up", "up", "up", "down", "down", "down"):
                 await pilot.press(key)
                 seen.append(app.box.text)
-            assert seen[:4] == ["three", "two", "one", "one"] or seen[:3] == ["two", "one", "one"]
-            assert "two" in seen[4:] and seen[-1] == "three"
+            assert seen[:3] == ["two", "one", "one"]
+            assert seen[3:5] == ["two", "three"]
+
+    async def test_a_draft_comes_back(self) -> None:
+        app = Host()
+        async with app.run_test() as pilot:
+            app.box.text = "one"
+            await pilot.press("enter", *"a draft", "up")
+            assert app.box.text == "one"
+            await pilot.press("down")
+            assert app.box.text == "a draft"
+
+    async def test_what_was_sent_is_replaced_by_typing_and_kept_by_an_arrow(self) -> None:
+        app = Host()
+        async with app.run_test() as pilot:
+            await pilot.press(*"ROMEO:", "enter", "J")
+            assert app.box.text == "J"
+            await pilot.press("enter", "right", "U")
+            assert app.box.text == "JU"
+
+    async def test_earlier_times_are_there(self) -> None:
+        app = Host()
+        async with app.run_test() as pilot:
+            app.box.set_history(["long ago", "yesterday"])
+            await pilot.press("up", "up")
+            assert app.box.text == "long ago"
 
     async def test_up_moves_within_several_lines_first(self) -> None:
         app = Host()

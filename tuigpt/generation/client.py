@@ -31,6 +31,7 @@ from tuigpt.generation.protocol import (
     Score,
     Scored,
     SetConfig,
+    SetPace,
     TextScore,
     Verified,
     Verify,
@@ -112,6 +113,7 @@ class GeneratorClient:
         window: Window = "sliding",
         forced_ids: Sequence[int] = (),
         top_logprobs: int | None = None,
+        pace: float = 0.0,
     ) -> AsyncGenerator[Report, None]:
         """Yield the reports on one text, `Done` or `Failed` last.
 
@@ -128,6 +130,7 @@ class GeneratorClient:
             window=window,
             forced_ids=list(forced_ids),
             top_logprobs=top_logprobs,
+            pace=pace,
         )
         reports = self._carry_out(command)
         try:
@@ -143,6 +146,10 @@ class GeneratorClient:
         stay as they were.
         """
         await self._send(SetConfig(number, config))
+
+    async def set_pace(self, number: int, pace: float) -> None:
+        """Let the text with this number go on with at most `pace` tokens a second, 0 = at once."""
+        await self._send(SetPace(number, pace))
 
     async def cancel(self, number: int) -> None:
         """Ask for the end of the text with this number; its `Done` comes then."""

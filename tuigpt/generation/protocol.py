@@ -2,10 +2,10 @@
 
 The app writes commands to the process's stdin, the process writes reports to its stdout; each is
 one JSON object a line, with its class's name as `type`. Every report names the command it answers
-(`id`, chosen by the app, never used twice). Commands are carried out in order, except that `Cancel`
-and `SetConfig` act at once, at the next token.
+(`id`, chosen by the app, never used twice). Commands are carried out in order, except that
+`Cancel`, `SetConfig` and `SetPace` act at once, at the next token.
 
-The process ends when its stdin does. Each command but those two is answered by `Loading` when
+The process ends when its stdin does. Each command but those three is answered by `Loading` when
 weights must be read, any number of `CommandProgress`, and exactly one last report: `Failed`, or
 
     Generate    Started, any number of Tokens and ConfigChanged, then Done
@@ -48,6 +48,7 @@ tokens; "rolling" keeps the newest half and fills up again, which is flat in cos
 CommandId = Annotated[int, Meta(ge=0, lt=2**53)]
 TokenId = Annotated[int, Meta(ge=0, lt=2**31)]
 Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Pace = Annotated[float, Meta(ge=0, le=1e9)]
 PathBytes = Annotated[bytes, Meta(max_length=65_536)]
 """A file's path as the system knows it: a name need not be text."""
 
@@ -145,6 +146,8 @@ class Generate(_Message, frozen=True):
             continue it, or to branch off with another token at the end.
         top_logprobs: how many of the likeliest tokens are reported with each token, None = no
             logprobs at all.
+        pace: most tokens a second, so that somebody can watch the text being written and steer it;
+            0 = as fast as it goes.
     """
 
     id: CommandId
@@ -155,6 +158,7 @@ class Generate(_Message, frozen=True):
     window: Window = "sliding"
     forced_ids: list[TokenId] = []
     top_logprobs: Count | None = None
+    pace: Pace = 0.0
 
 
 class SetConfig(_Message, frozen=True):
@@ -165,6 +169,13 @@ class SetConfig(_Message, frozen=True):
 
     id: CommandId
     config: SampleConfig
+
+
+class SetPace(_Message, frozen=True):
+    """Command: let `Generate` number `id` go on at another pace."""
+
+    id: CommandId
+    pace: Pace
 
 
 class Cancel(_Message, frozen=True):
@@ -282,7 +293,7 @@ class Done(_Message, frozen=True):
 
     Attributes:
         count: tokens that were drawn, in each sample.
-        seconds: spent drawing them, without loading.
+        seconds: spent drawing them, without loading, and without waiting for the pace.
         reproducible: whether the same `Generate` writes this text again: its config stayed.
         reference: whether the workshop's program writes it too, with this prompt and config: no
             tokens were forced, no top-p or min-p used, and no window rolled.
@@ -336,7 +347,7 @@ class Failed(_Message, frozen=True):
 
 
 Work = Generate | NextToken | Score | FindCopies | Verify
-Command = Work | SetConfig | Cancel
+Command = Work | SetConfig | SetPace | Cancel
 Last = Done | NextTokenFound | Scored | CopiesFound | Verified | Failed
 Report = Loading | CommandProgress | Started | Tokens | ConfigChanged | Last
 

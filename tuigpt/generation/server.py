@@ -57,6 +57,7 @@ class Server:
         self._waiting: queue.SimpleQueue[p.Work] = queue.SimpleQueue()
         self._cancelled: set[int] = set()
         self._set_config: dict[int, p.SetConfig] = {}
+        self._pace: dict[int, float] = {}
         self._open: set[int] = set()  # commands without a last report
         self._models: dict[tuple[bytes, int, int], LoadedCheckpoint] = {}  # the newest one last
 
@@ -86,6 +87,8 @@ class Server:
             self._cancelled.add(command.id)
         elif command.id in self._open and isinstance(command, p.SetConfig):
             self._set_config[command.id] = command
+        elif command.id in self._open and isinstance(command, p.SetPace):
+            self._pace[command.id] = command.pace
 
     def work(self) -> None:
         """Carry out commands for ever."""
@@ -107,6 +110,7 @@ class Server:
             self._open.discard(command.id)
             self._cancelled.discard(command.id)
             self._set_config.pop(command.id, None)
+            self._pace.pop(command.id, None)
 
     def _carry_out(self, command: p.Work) -> p.Last:
         path = Path(os.fsdecode(command.checkpoint))
@@ -152,7 +156,16 @@ class Server:
         began = time.monotonic()
         outbox = _Outbox(command, loaded.tokenizer)
         changed = False
+        next_at, waited = began, 0.0
         while not (cancelled := command.id in self._cancelled):
+            if (pace := self._pace.get(command.id, command.pace)) > 0:
+                # Behind time, it does not hurry to make up for more than one report.
+                next_at = max(next_at + 1 / pace, time.monotonic() - REPORT_EVERY)
+                before = time.monotonic()
+                in_time = self._wait_until(next_at, command.id, pace)
+                waited += time.monotonic() - before
+                if not in_time:
+                    continue
             changed |= self._change_config(command, generator)
             tokens = next(generator, None)
             if tokens is None:
@@ -167,11 +180,20 @@ class Server:
         return p.Done(
             command.id,
             generator.written - len(command.forced_ids),
-            time.monotonic() - began,
+            time.monotonic() - began - waited,
             cancelled,
             reproducible=not changed,
             reference=only_theirs and not changed and not generator.rolled,
         )
+
+    def _wait_until(self, moment: float, number: int, pace: float) -> bool:
+        """Wait for the moment of the next token; False if by then the command is to end, or is to
+        go on at another pace."""
+        while (left := moment - time.monotonic()) > 0:
+            if number in self._cancelled or self._pace.get(number, pace) != pace:
+                return False
+            time.sleep(min(left, REPORT_EVERY))
+        return True
 
     def _change_config(self, command: p.Generate, generator: TextGenerator) -> bool:
         """Let a new config act on the next token, if one has come; whether it is another."""

@@ -48,6 +48,7 @@ class Checkpoint:
         modified: of the file, in seconds since the epoch.
         problem: why the file cannot be opened, or "".
         built_in: whether it is the poet, which ships with tuigpt.
+        block_size: the model's context in tokens; 0 where the file cannot be opened.
     """
 
     path: Path
@@ -62,6 +63,7 @@ class Checkpoint:
     modified: float
     problem: str = ""
     built_in: bool = False
+    block_size: int = 0
 
     @property
     def label(self) -> str:
@@ -148,6 +150,7 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         train_loss=header.train_nats_per_character,
         val_loss=header.val_nats_per_character,
         vocab_size=header.model.vocab_size,
+        block_size=header.model.block_size,
         n_params=header.model.n_params,
         corpus=one_line(header.corpus.name),
         size=stat.st_size,

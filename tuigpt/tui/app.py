@@ -119,7 +119,7 @@ class TuigptApp(GuardedApp):
                 self._handle_exception(error)
             if not self._looked.is_set():
                 self._looked.set()
-                if self.session.checkpoint is None:
+                if self.session.checkpoint is None and self.pane == PANES[0].id:
                     self.action_show_pane("training")
             await asyncio.sleep(0 if self.session.reading else LOOK_EVERY)
 

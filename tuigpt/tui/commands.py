@@ -47,17 +47,16 @@ def all_commands(app: App[Any], places: Sequence[Widget], *extra: Command) -> li
 
 
 def commands_of(node: DOMNode) -> Iterator[Command]:
-    """One for each binding that a class of tuigpt declares for this node, and that it allows now.
+    """One for each binding with an id and a tooltip, as all of tuigpt's have, that is allowed now.
 
     The area is what the binding's id begins with; of a slider, which there are several of, it is
     the label.
     """
-    if not type(node).__module__.startswith("tuigpt."):
-        return
     for binding in type(node).BINDINGS:
-        assert isinstance(binding, Binding)
+        if not (isinstance(binding, Binding) and binding.id and binding.tooltip):
+            continue
         _, name, parameters = parse(binding.action)
-        if binding.id is None or not node.check_action(name, parameters):
+        if not node.check_action(name, parameters):
             continue
         area = node.label if isinstance(node, Slider) else binding.id.partition(".")[0]
         key = node.app.get_key_display(next(iter(binding.make_bindings([binding]))))

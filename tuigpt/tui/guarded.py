@@ -7,6 +7,7 @@ carries out a key's binding only after the keys behind it have reached their fie
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +20,7 @@ from textual.driver import Driver
 from textual.geometry import Size
 from textual.message import Message
 from textual.message_pump import MessagePump
+from textual.worker import WorkerFailed
 
 LOG_FILE = "app.log"
 """Name of the log in the home."""
@@ -55,6 +57,7 @@ class GuardedApp(App[None]):
         self._last_trace = ""
         self._guarding = False
         self._input: asyncio.Queue[events.Event] = asyncio.Queue()
+        self._coming: deque[events.Event] = deque()  # what is in the queue
         self._typed_ahead = False
 
     def on_mount(self) -> None:
@@ -64,8 +67,17 @@ class GuardedApp(App[None]):
 
     # --- input ---
 
+    @property
+    def more_typing(self) -> bool:
+        """Whether a letter or another enter came in one go with the key at hand."""
+        if not self._coming:
+            return False
+        event = self._coming[0]
+        return isinstance(event, events.Key) and (event.is_printable or event.key == "enter")
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.InputEvent | events.Paste) and not event.is_forwarded:
+            self._coming.append(event)
             self._input.put_nowait(event)
             return
         if isinstance(event, events.Resize) and not (event.size.width and event.size.height):
@@ -82,6 +94,7 @@ class GuardedApp(App[None]):
         drawn_at = loop.time()
         while True:
             event = await self._input.get()
+            self._coming.popleft()
             burst = isinstance(event, events.Key) and not self._input.empty()
             if burst and loop.time() < drawn_at + _BURST:
                 with self.batch_update():  # nothing is drawn between the keys of a burst
@@ -134,7 +147,8 @@ class GuardedApp(App[None]):
         """Log an exception; False if the app has to end because of it."""
         if not self._guarding:
             return False
-        self.write_log("".join(format_exception(error)))
+        cause = error.error if isinstance(error, WorkerFailed) else error
+        self.write_log("".join(format_exception(cause)))
         return True
 
     def write_log(self, text: str) -> None:

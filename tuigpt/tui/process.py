@@ -33,15 +33,16 @@ async def asked(command: Sequence[str]) -> AsyncIterator[Process]:
     try:
         yield process
     finally:
-        try:
+        with suppress(ProcessLookupError):
             if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.terminate()
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(process.wait(), _GRACE)
-        finally:
-            # Else the pipes are closed by the garbage collector, when the loop may be gone.
-            process._transport.close()  # type: ignore[attr-defined]
+                process.terminate()
+        # To the end, so that no pipe is left to the garbage collector, when the loop may be gone.
+        try:
+            await asyncio.wait_for(process.communicate(), _GRACE)
+        except (TimeoutError, asyncio.CancelledError):
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
 async def complaint(process: Process) -> str:

@@ -13,6 +13,7 @@ CONFIG = SampleConfig(5, 0.8, 40, top_p=0.9, min_p=0.1, seed=2**62)
 COMMANDS: list[p.Command] = [
     p.Generate(1, b"a/\xff", "To\n", CONFIG, samples=3, window="rolling", forced_ids=[1, 2]),
     p.SetConfig(1, CONFIG),
+    p.SetPace(1, 120.0),
     p.Cancel(1),
     p.NextToken(1, b"c", "é", CONFIG),
     p.Score(1, b"c", "text"),

@@ -1,10 +1,13 @@
-"""The generate pane: prompt in, streaming text out, with the sliders that shape it."""
+"""The generate pane: prompt in, text out that can be watched, steered, and looked into."""
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Protocol
 
@@ -13,21 +16,25 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.content import Content
+from textual.events import Click, Resize
 from textual.reactive import reactive
-from textual.widgets import Input, Label, Static
+from textual.widgets import Input, Label, Static, TextArea
 
 from tuigpt.config import SampleConfig, parse_field
-from tuigpt.errors import ConfigError
+from tuigpt.errors import ConfigError, UserError
+from tuigpt.generation.card import tuigpt_command
 from tuigpt.generation.client import GeneratorClient
-from tuigpt.generation.protocol import Done, Failed, Loading, Report, Started, Tokens
+from tuigpt.generation.protocol import Failed, NextTokenFound, Report, Tokens, Window
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.messages import OpenCheckpoint
+from tuigpt.tui.panes.generate.texts import ENDLESS, Entry, Texts, WrittenText
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
+from tuigpt.tui.widgets.next_line import NextLine
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.tui.widgets.slider import Slider
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import one_line, symbols_shown
+from tuigpt.wording import one_line
 
 NO_CHECKPOINT = (
     "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
@@ -42,6 +49,15 @@ POET_READY = (
 
 DEFAULTS = SampleConfig()
 
+PACE, LONGEST_WAIT = 120.0, 10.0
+"""Tokens a second at which text appears, and the seconds that a long one is given at most."""
+
+TOP = 12
+"""How many of the likeliest next tokens are looked at."""
+
+PAUSE = 0.15
+"""Seconds without a change before the next token's distribution is asked for."""
+
 
 class Writer(Protocol):
     """What writes texts: the generator process, or a stand-in."""
@@ -51,8 +67,63 @@ class Writer(Protocol):
     async def close(self) -> None: ...
 
     def generate(
-        self, checkpoint: Path, prompt: str, config: SampleConfig
+        self,
+        checkpoint: Path,
+        prompt: str,
+        config: SampleConfig,
+        *,
+        window: Window = "sliding",
+        forced_ids: Sequence[int] = (),
+        top_logprobs: int | None = None,
+        pace: float = 0.0,
     ) -> AsyncGenerator[Report, None]: ...
+
+    async def set_config(self, number: int, config: SampleConfig) -> None: ...
+
+    async def set_pace(self, number: int, pace: float) -> None: ...
+
+    async def next_token(
+        self,
+        checkpoint: Path,
+        prompt: str,
+        config: SampleConfig,
+        *,
+        forced_ids: Sequence[int] = (),
+        top_logprobs: int = 100,
+    ) -> NextTokenFound: ...
+
+
+class TextsView(Transcript):
+    """The transcript of the pane, and what can be done with a text in it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("e", "text('edit')", "edit", id="text.edit",
+                tooltip="Put the text into the prompt, to change it and go on from there"),
+        Binding("s", "text('star')", "star", id="text.star", tooltip="Mark the text with a star"),
+        Binding("x,delete", "text('delete')", "delete", id="text.delete",
+                tooltip="Take the text out of the list; u brings it back"),
+        Binding("u", "text('undo_delete')", "undo delete", id="text.undo-delete",
+                tooltip="Bring back the text that was deleted last"),
+        Binding("p", "text('choose(-1)')", "text above", id="text.above", show=False,
+                tooltip="Choose the text above"),
+        Binding("n", "text('choose(1)')", "text below", id="text.below", show=False,
+                tooltip="Choose the text below"),
+        Binding("left", "text('sibling(-1)')", "other version", id="text.version-before",
+                tooltip="Show what was written in this place before"),
+        Binding("right", "text('sibling(1)')", "other version", id="text.version-after",
+                show=False, tooltip="Show what was written in this place after"),
+    ]  # fmt: skip
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        pane = next((node for node in self.ancestors if isinstance(node, GeneratePane)), None)
+        if action == "text" and pane is not None:
+            name, _, argument = str(parameters[0]).rstrip(")").partition("(")
+            return pane.check_action(name, (int(argument),) if argument else ())
+        return True
+
+    async def action_text(self, action: str) -> None:
+        pane = next(node for node in self.ancestors if isinstance(node, GeneratePane))
+        await self.app.run_action(action, pane)
 
 
 class GeneratePane(Pane):
@@ -61,21 +132,63 @@ class GeneratePane(Pane):
     BINDING_GROUP_TITLE = "Generate"
     HELP = """\
 Type the beginning of a text and press [b]enter[/b]: the open model continues it. [b]esc[/b] stops \
-it and keeps what is written.
+it and keeps what is written; [b]tab[/b] goes from the prompt to temperature, top-k, length, seed \
+and the texts.
 
+[b]next[/b]         what could come next, and how likely each is; the sliders change it at once, \
+also while a text is being written.
 [b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
 [b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
+[b]length[/b]       in tokens; left empty, it writes until it is stopped.
 [b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
-each text gets a seed of its own, which stands below it."""
+each text gets a seed of its own, which its rule tells.
+
+A text longer than the model's context is written with a rolling window, which is fast; \
+[b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
+
+    DEFAULT_CSS = """
+    GeneratePane {
+        & > #offer { display: none; height: 1; color: $text-accent; }
+        & > #next { margin-top: 1; }
+        & > #sliders { height: 1; }
+        & > #sliders Slider { width: 1fr; }
+        & > #sliders #temperature { margin-right: 3; }
+        & > #settings { height: 1; }
+        & > #settings Label { color: $foreground 60%; padding-right: 1; }
+        & > #settings #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap;
+            text-overflow: ellipsis; }
+        & > #settings #length { width: 9; margin-right: 2; }
+        & > #settings #seed { width: 20; margin-right: 2; }
+        &.-stacked > #sliders { height: 2; layout: vertical; }
+        &.-stacked > #sliders #temperature { margin-right: 0; }
+    }
+    .-short GeneratePane > #next { margin-top: 0; }
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "stop", "stop", id="generate.stop",
                 tooltip="Stop writing and keep the text"),
+        Binding("ctrl+l", "hurry", "all at once", id="generate.hurry", priority=True,
+                tooltip="Let this text come as fast as the model writes"),
+        Binding("f5", "again", "again", id="generate.again",
+                tooltip="Write the text anew in its place, with another seed unless one is set;"
+                        " left and right go through them"),
+        Binding("f2", "continue", "continue", id="generate.continue",
+                tooltip="Let the text go on from where it ends"),
         Binding("ctrl+y", "copy", "copy text", id="generate.copy", priority=True,
-                tooltip="Copy the newest text, prompt included, exactly as written"),
-        Binding("f6", "open_offer", "open newer", id="generate.open-newer", show=False,
+                tooltip="Copy the text, prompt included, exactly as written"),
+        Binding("f8", "copy_command", "copy command", id="generate.copy-command", show=False,
+                tooltip="Copy the command that prints this text again in a shell"),
+        Binding("f7", "change_window", "window", id="generate.window", show=False, priority=True,
+                tooltip="Past the model's context: a rolling window, which is fast, or the exact"
+                        " one, which reads the whole context again for each token"),
+        Binding("f6", "open_offer", "newer weights", id="generate.open-newer", show=False,
                 priority=True,  # else the prompt selects a line
                 tooltip="Write with the newer checkpoint that is offered"),
+        Binding("tab", "next_field(1)", "next field", id="generate.next-field", show=False,
+                tooltip="From the prompt to temperature, top-k, length, seed and the texts"),
+        Binding("shift+tab", "next_field(-1)", "field before", id="generate.previous-field",
+                show=False, tooltip="The same way back"),
     ]  # fmt: skip
 
     writing: reactive[bool] = reactive(False, bindings=True)
@@ -86,18 +199,20 @@ each text gets a seed of its own, which stands below it."""
             writer: None for a generator process.
         """
         super().__init__(entry, session)
-        self._generator = writer or GeneratorClient(session.home)
-        self._transcript = Transcript(id="transcript", placeholder=NO_CHECKPOINT)
-        self._doing = Static(id="doing", markup=False)
+        self._generator: Writer = writer or GeneratorClient(session.home)
+        self._transcript = TextsView(id="transcript", placeholder=NO_CHECKPOINT, from_below=True)
         self._offer = Static(id="offer", markup=False)
+        self._next = NextLine(id="next")
         self._length = Input(
             str(DEFAULTS.max_new_tokens), id="length", compact=True, restrict=r"\d{0,7}",
-            tooltip="How many tokens to write",
+            placeholder="endless",
+            tooltip="How many tokens to write; empty: until it is stopped",
         )  # fmt: skip
         self._seed = Input(
-            placeholder="a new one each time", id="seed", compact=True, restrict=r"\d{0,18}",
+            placeholder="new each time", id="seed", compact=True, restrict=r"\d{0,18}",
             tooltip="The same seed writes the same text again; empty draws one each time",
         )  # fmt: skip
+        self._past = Label(id="past", markup=False)
         self._temperature = Slider(
             0.0, 2.0, step=0.05, value=DEFAULTS.temperature, label="temperature",
             id="temperature", tooltip="0 = always the likeliest, 1 = as learned, more = wilder",
@@ -106,15 +221,22 @@ each text gets a seed of its own, which stands below it."""
             0, 65, step=1, value=DEFAULTS.top_k, label="top-k", format="{:d}", off_at=0,
             id="top-k", tooltip="Only the k likeliest tokens may be drawn",
         )  # fmt: skip
+        self._wanted_top_k = DEFAULTS.top_k
+        self._exact = False
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
-        self._written = ""
-        self._config = DEFAULTS
-        self._label = ""
+        self._texts = Texts()
+        self._at_work: Entry | None = None
+        self._number: int | None = None
+        self._hurried = False
+        self._measured = (0.0, 0)
+        self._speed: float | None = None
+        self._typed = True  # whether the prompt changed after the newest text
 
     def compose(self) -> ComposeResult:
         yield self._transcript
-        yield self._doing
+        yield self._offer
+        yield self._next
         with Horizontal(id="sliders"):
             yield self._temperature
             yield self._top_k
@@ -123,11 +245,14 @@ each text gets a seed of its own, which stands below it."""
             yield self._length
             yield Label("seed")
             yield self._seed
-        yield self._offer
+            yield self._past
         yield self._prompt
 
     async def on_unmount(self) -> None:
         await self._generator.close()
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width < 78 and event.size.height >= 24, "-stacked")
 
     # --- the open checkpoint ---
 
@@ -149,121 +274,387 @@ each text gets a seed of its own, which stands below it."""
         label = one_line(checkpoint.label) if checkpoint else "no model open"
         self._prompt.border_title = Content(label)
         if checkpoint:
+            # A smaller vocabulary pulls the slider down; a larger one lets it back up.
+            wanted = self._wanted_top_k
             self._top_k.maximum = checkpoint.vocab_size
-            self._warm_up()
-
-    @work(group="warm-up", exclusive=True)
-    async def _warm_up(self) -> None:
-        await self._generator.warm_up()
+            self._top_k.value = min(wanted, checkpoint.vocab_size)
+            self._wanted_top_k = wanted
+        self._tell_window()
+        self._look_ahead()
 
     def action_open_offer(self) -> None:
         if self.session.offer is not None:
             self.post_message(OpenCheckpoint(self.session.offer))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        entry = self._texts.entry
         match action:
             case "stop":
                 return self.writing
+            case "hurry":
+                return self.writing and not self._hurried
             case "open_offer":
                 return self.session.offer is not None
+            case "undo_delete":
+                return self._texts.can_restore
+            case "sibling":
+                step = parameters[0]
+                assert isinstance(step, int)
+                return entry is not None and 0 <= entry.at + step < len(entry.texts)
+            case "again" | "edit" | "star" | "delete" | "choose" | "copy_command":
+                return entry is not None
+            case "continue":
+                return entry is not None and entry.text.over
         return True
+
+    # --- the way through the fields ---
+
+    def action_next_field(self, count: int) -> None:
+        """From the prompt to what shapes the text, then to the texts, then out of the pane."""
+        fields = [self._prompt, self._temperature, self._top_k, self._length, self._seed,
+                  self._transcript]  # fmt: skip
+        at = next((n for n, field in enumerate(fields) if field.has_focus), None)
+        if at is not None and 0 <= at + count < len(fields):
+            fields[at + count].focus()
+            return
+        chain = self.screen.focus_chain
+        own = [n for n, widget in enumerate(chain) if self in widget.ancestors]
+        if own and len(own) < len(chain):
+            place = own[-1] + 1 if count > 0 else own[0] - 1
+            chain[place % len(chain)].focus()
+        else:
+            fields[0 if count > 0 else -1].focus()
+
+    # --- settings ---
+
+    def _settings(self, seed: int | None = None) -> SampleConfig:
+        """As the fields say. Raises ConfigError."""
+        typed = self._seed.value
+        if seed is None:
+            seed = parse_field(SampleConfig, "seed", typed) if typed else random.randrange(10**6)
+        length = self._length.value
+        return SampleConfig(
+            max_new_tokens=parse_field(SampleConfig, "max_new_tokens", length)
+            if length
+            else ENDLESS,
+            temperature=float(self._temperature.value),
+            top_k=int(self._top_k.value),
+            seed=seed,
+        )
+
+    def _window(self, checkpoint: Checkpoint, config: SampleConfig, prompt: str) -> Window:
+        size = checkpoint.block_size
+        past = bool(size) and config.max_new_tokens + len(prompt) > size
+        return "rolling" if past and not self._exact else "sliding"
+
+    def action_change_window(self) -> None:
+        self._exact = not self._exact
+        self._tell_window()
+
+    def _tell_window(self) -> None:
+        """Say what becomes of a text that outgrows the context."""
+        checkpoint = self.session.checkpoint
+        words = ""
+        if checkpoint and checkpoint.block_size:
+            length = int(self._length.value or ENDLESS)
+            if length + len(self._prompt.text) > checkpoint.block_size:
+                how = "exact, slow" if self._exact else "rolling, fast"
+                words = f"past {checkpoint.block_size:,}: {how} (f7)"
+        self._past.update(words)
+
+    @on(Input.Changed, "#length")
+    def _length_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._tell_window()
+
+    @on(Slider.Changed)
+    async def _steer(self, event: Slider.Changed) -> None:
+        """A slider acts at the next token, also of the text that is being written."""
+        event.stop()
+        if event.slider is self._top_k:
+            self._wanted_top_k = int(event.value)
+        if self.writing and self._at_work is not None:
+            if self._number is not None:
+                text = self._at_work.text
+                config = replace(
+                    text.config,
+                    temperature=float(self._temperature.value),
+                    top_k=int(self._top_k.value),
+                )
+                await self._generator.set_config(self._number, config)
+        else:
+            self._look_ahead()
+
+    # --- what comes next ---
+
+    @on(TextArea.Changed)
+    def _prompt_changed(self, event: TextArea.Changed) -> None:
+        event.stop()
+        self._typed = True
+        self._tell_window()
+        if not self.writing:
+            self._look_ahead()
+
+    @work(group="next", exclusive=True)
+    async def _look_ahead(self) -> None:
+        """Show the distribution of the next token: after the newest text, or after the prompt."""
+        checkpoint = self.session.checkpoint
+        if checkpoint is None:
+            self._next.show([])
+            return
+        await asyncio.sleep(PAUSE)
+        entry = self._texts.entry
+        prompt, ids = self._prompt.text, list[int]()
+        if not self._typed and entry is not None and entry.text.checkpoint == checkpoint:
+            prompt, ids = entry.text.prompt, entry.text.ids
+        keep = 2 * (checkpoint.block_size or len(ids))
+        if len(ids) > keep:
+            prompt, ids = "", ids[-keep:]
+        try:
+            config = replace(self._settings(0), max_new_tokens=1)
+            found = await self._generator.next_token(
+                checkpoint.path, prompt, config, forced_ids=ids, top_logprobs=TOP
+            )
+        except UserError:  # whoever sends the prompt is told
+            self._next.show([])
+        else:
+            self._next.show(found.logprobs.top_logprobs)
 
     # --- writing ---
 
     @on(PromptBox.Sent)
     def _send(self, event: PromptBox.Sent) -> None:
         event.stop()
+        if (asked := self._ask()) is not None:
+            checkpoint, config = asked
+            window = self._window(checkpoint, config, event.text)
+            self._begin(WrittenText(checkpoint, event.text, config, window))
+
+    def _ask(self) -> tuple[Checkpoint, SampleConfig] | None:
+        """What writes and how; None, and a notice, where that cannot be."""
         checkpoint = self.session.checkpoint
         if checkpoint is None:
             self.app.notify("no model is open yet: train one with ctrl+n", severity="warning")
-            return
+            return None
         try:
-            config = self._settings()
+            return checkpoint, self._settings()
         except ConfigError as error:
             self.app.notify(str(error), severity="error")
-            return
-        self._begin(checkpoint, config)
-        self._write(checkpoint, event.text, config)
+            return None
 
-    def _settings(self) -> SampleConfig:
-        seed = self._seed.value
-        return SampleConfig(
-            max_new_tokens=parse_field(SampleConfig, "max_new_tokens", self._length.value),
-            temperature=float(self._temperature.value),
-            top_k=int(self._top_k.value),
-            seed=parse_field(SampleConfig, "seed", seed) if seed else random.randrange(10**6),
-        )
+    def _begin(self, text: WrittenText, instead_of: Entry | None = None) -> None:
+        """Have a text written, in a new entry or in another text's place."""
+        self.action_stop()
+        text.doing = "waking the generator …"
+        if instead_of is None:
+            entry = self._texts.add(text)
+            self._transcript.open_entry(entry.number)
+        else:
+            entry = instead_of
+            self._texts.add_sibling(entry, text)
+        if instead_of is not None or text.ids:
+            self._redraw()
+        self._show_rule(entry)
+        self._choose(entry if instead_of else None)
+        self._transcript.anchor()
+        self._write(entry, text)
 
     @work(group="write", exclusive=True)
-    async def _write(self, checkpoint: Checkpoint, prompt: str, config: SampleConfig) -> None:
-        async with aclosing(self._generator.generate(checkpoint.path, prompt, config)) as reports:
-            async for report in reports:
-                self._report(report)
-
-    def _begin(self, checkpoint: Checkpoint, config: SampleConfig) -> None:
-        """A text has been asked for; its reports follow."""
-        self._stopped()
-        self._config = config
-        self._label = checkpoint.label
-        self.writing = True
-        self._transcript.start_entry()
-        self._tell("waking the generator …")
-
-    def _report(self, report: Report) -> None:
-        """Take in what the generator tells of the text at hand."""
-        match report:
-            case Loading():
-                self._tell("reading weights …")
-            case Started():
-                self._tell("")
-                if report.dropped:
-                    self._note(f"the model does not know {symbols_shown(report.dropped)}: left out")
-                if report.out_of_sight:
-                    self._note(f"the first {report.out_of_sight:,} tokens are out of its sight")
-                self._written = report.prompt
-                self._transcript.append(report.prompt, "prompt")
-            case Tokens():
-                self._written += report.text
-                self._transcript.append(report.text)
-            case Done():
-                speed = report.count / report.seconds if report.seconds else 0.0
-                self._close(f"{report.count:,} tokens, {speed:,.0f} a second")
-            case Failed():
-                self.writing = False
-                self._tell("")
-                self._transcript.end_line()
-                self._transcript.append(f"{report.message}\n", "error")
-
-    def _stopped(self) -> None:
-        """The text at hand was stopped; what is written stays."""
-        if self.writing:
-            self._close("stopped")
-
-    def _close(self, how: str) -> None:
-        self.writing = False
-        self._tell("")
-        config = self._config
-        top_k = config.top_k or "off"
-        self._note(
-            f"\n{how} · {self._label} · temperature {config.temperature:.2f} · top-k {top_k}"
-            f" · seed {config.seed}"
+    async def _write(self, entry: Entry, text: WrittenText) -> None:
+        self.writing, self._at_work, self._number = True, entry, None
+        self._hurried, self._typed, self._speed = False, False, None
+        self._measured = (time.monotonic(), text.count)
+        left = text.config.max_new_tokens - text.count
+        reports = self._generator.generate(
+            text.checkpoint.path,
+            text.prompt,
+            text.config,
+            window=text.window,
+            forced_ids=list(text.ids),
+            top_logprobs=TOP,
+            pace=PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT),
         )
+        async with aclosing(reports):
+            async for report in reports:
+                self._report(entry, text, report)
+        self.writing = False
+        self._at_work = None
+        if not text.problem:
+            self._look_ahead()
+        self._show_rule(entry)
 
-    def _note(self, text: str) -> None:
-        self._transcript.append(f"{text}\n", "note")
+    def _report(self, entry: Entry, text: WrittenText, report: Report) -> None:
+        """Take in what the generator tells of the text that it writes."""
+        self._number = report.id
+        is_last = next(reversed(self._texts.entries.values()), None) is entry
+        for style, words in text.take(report):
+            if is_last:
+                self._transcript.append(words, style)
+        if not is_last and (text.over or isinstance(report, Tokens)):
+            self._redraw()
+        if isinstance(report, Tokens):
+            if report.logprobs:
+                self._next.show(report.logprobs[-1].top_logprobs)
+            since, count = self._measured
+            now = time.monotonic()
+            if now - since >= 0.5:
+                speed = (text.count - count) / (now - since)
+                # The pace that it is held to would say nothing of the model.
+                self._speed = speed if self._hurried or speed < 0.9 * PACE else None
+                self._measured = (now, text.count)
+        if isinstance(report, Failed) and text.count:
+            text.stopped = True
+        self._show_rule(entry)
 
-    def _tell(self, text: str) -> None:
-        """Say what is being waited for, below where the text will be."""
-        self._doing.update(text)
-        self._doing.display = bool(text)
+    def _show_rule(self, entry: Entry) -> None:
+        speed = self._speed if entry is self._at_work else None
+        self._transcript.set_rule(entry.number, entry.left(), entry.right(speed))
 
     def action_stop(self) -> None:
         self.workers.cancel_group(self, "write")
-        self._stopped()
+        entry, self._at_work = self._at_work, None
+        if self.writing and entry is not None:
+            entry.text.stop()
+            self._show_rule(entry)
+            self._look_ahead()
+        self.writing = False
+
+    async def action_hurry(self) -> None:
+        """Let the rest of the text come as fast as the model writes."""
+        if self._number is not None:
+            self._hurried = True
+            self.refresh_bindings()
+            await self._generator.set_pace(self._number, 0.0)
+
+    # --- each text ---
+
+    def _redraw(self) -> None:
+        """Draw all texts anew, as after one was changed that is not the last."""
+        entries = self._texts.entries
+        self._transcript.clear()
+        for entry in entries.values():
+            self._transcript.open_entry(entry.number)
+            for style, words in entry.text.parts():
+                self._transcript.append(words, style)
+            self._show_rule(entry)
+
+    def _choose(self, entry: Entry | None) -> None:
+        self._texts.chosen = entry.number if entry else None
+        self._transcript.chosen = self._texts.chosen
+        self.refresh_bindings()
+
+    @on(Transcript.Picked)
+    def _picked(self, event: Transcript.Picked) -> None:
+        event.stop()
+        if (entry := self._texts.entries.get(event.entry)) is not None:
+            self._choose(entry)
+
+    def action_choose(self, count: int) -> None:
+        if (entry := self._texts.step(count)) is not None:
+            self._choose(entry)
+            self._transcript.show_entry(entry.number)
+
+    def action_sibling(self, count: int) -> None:
+        """Show another of the texts that were written in this place."""
+        entry = self._texts.entry
+        if entry is not None and 0 <= entry.at + count < len(entry.texts):
+            if entry is self._at_work:
+                self.action_stop()
+            entry.at += count
+            self._redraw()
+            self._transcript.show_entry(entry.number)
+            self.refresh_bindings()
+
+    def action_again(self) -> None:
+        """The same prompt in the same place, as the settings are now."""
+        entry = self._texts.entry
+        if entry is not None and (asked := self._ask()) is not None:
+            checkpoint, config = asked
+            prompt = entry.text.prompt
+            window = self._window(checkpoint, config, prompt)
+            self._begin(WrittenText(checkpoint, prompt, config, window), instead_of=entry)
+
+    def action_continue(self) -> None:
+        """More of the same text, with its own seed, as the settings are now."""
+        entry = self._texts.entry
+        if entry is None or not entry.text.over or (asked := self._ask()) is None:
+            return
+        text, config = entry.text, asked[1]
+        length = min(ENDLESS, text.count + config.max_new_tokens)
+        config = replace(config, max_new_tokens=length, seed=text.config.seed)
+        before = replace(text.config_now, max_new_tokens=length)
+        if config != before:
+            text.changes.append((text.count, config))
+        text.over = text.stopped = False
+        text.problem = ""
+        text.config = replace(text.config, max_new_tokens=length)
+        text.window = self._window(text.checkpoint, config, text.prompt)
+        text.doing = "reading the text …"
+        if entry is not next(reversed(self._texts.entries.values())):
+            self._redraw()
+        self.action_stop()
+        self._show_rule(entry)
+        self._transcript.anchor()
+        self._write(entry, text)
+
+    def action_edit(self) -> None:
+        """The text as a prompt, to be changed before it goes on."""
+        if (entry := self._texts.entry) is not None:
+            self.action_stop()
+            self._prompt.text = entry.text.whole
+            self._prompt.move_cursor(self._prompt.document.end)
+            self._prompt.focus()
+
+    def action_star(self) -> None:
+        if (entry := self._texts.entry) is not None:
+            entry.text.starred = not entry.text.starred
+            self._show_rule(entry)
+
+    def action_delete(self) -> None:
+        if (entry := self._texts.entry) is not None:
+            if entry is self._at_work:
+                self.action_stop()
+            self._texts.delete(entry)
+            self._choose(None)
+            self._redraw()
+
+    def action_undo_delete(self) -> None:
+        if (entry := self._texts.restore()) is not None:
+            self._redraw()
+            self._choose(entry)
+            self._transcript.show_entry(entry.number)
 
     def action_copy(self) -> None:
-        if not self._written:
+        entry = self._texts.entry
+        if entry is None or not entry.text.whole:
             self.app.notify("there is no text to copy yet")
             return
-        self.app.copy_to_clipboard(self._written)
-        self.app.notify(f"copied {len(self._written):,} characters")
+        self._copy(entry.text.whole, f"{len(entry.text.whole):,} characters")
+
+    def action_copy_command(self) -> None:
+        """Copy what prints the text again, where one command does."""
+        entry = self._texts.entry
+        if entry is None:
+            return
+        text = entry.text
+        config = text.one_command
+        if config is None:
+            why = (
+                "its settings changed on the way" if text.changes
+                else "it has not ended" if not text.over
+                else "another token was chosen in it" if text.branched_at is not None
+                else "it was not written"
+            )  # fmt: skip
+            self.app.notify(f"no one command prints this text again: {why}", severity="warning")
+            return
+        extra = ["--window", "rolling"] if text.window == "rolling" else []
+        home = self.session.home
+        self._copy(tuigpt_command(text.checkpoint, home, text.prompt, config, extra), "the command")
+
+    def _copy(self, text: str, what: str) -> None:
+        self.app.copy_to_clipboard(text)
+        self.app.notify(f"copied {what}, if this terminal lets programs use the clipboard")
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self._past:
+            self.action_change_window()

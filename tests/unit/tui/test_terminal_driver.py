@@ -1,0 +1,45 @@
+"""What a terminal sends, whatever bytes it sends."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("termios")
+
+from tuigpt.tui.terminal_driver import TerminalInput
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ("aé日🙂".encode(), "aé日🙂"),
+        (b"\xfc", "\ufffd"),
+        (b"a\xc3b", "a\ufffdb"),
+        (b"\x1b[<0;5;7M", "\x1b[<0;5;7M"),
+        (b"\x1b[M" + bytes([32, 33, 34]), "\x1b[<0;1;2M"),
+        (b"\x1b[M" + bytes([32, 200, 34]), "\x1b[<0;168;2M"),
+        (b"\x1b[M" + bytes([35, 33, 34]), "\x1b[<0;1;2m"),
+        (b"\x1b[M" + bytes([96, 33, 34]) + b"x", "\x1b[<64;1;2Mx"),
+    ],
+)
+def test_every_byte_is_read(sent: bytes, read: str) -> None:
+    assert TerminalInput().decode(sent, final=True) == read
+
+
+def test_a_report_in_two_pieces() -> None:
+    sent = "日é".encode() + b"\x1b[M" + bytes([32, 250, 251]) + "🙂".encode()
+    whole = TerminalInput().decode(sent)
+    for at in range(sent.index(b"M") + 1, len(sent)):
+        decoder = TerminalInput()
+        assert decoder.decode(sent[:at]) + decoder.decode(sent[at:]) == whole
+
+
+def test_nothing_raises() -> None:
+    rng = random.Random(1)
+    decoder = TerminalInput()
+    for _ in range(2000):
+        data = bytes(rng.choices([27, 91, 77, 32, 65, 195, 255], k=rng.randrange(8)))
+        decoder.decode(data)
+    decoder.decode(b"", final=True)
