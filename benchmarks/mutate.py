@@ -481,9 +481,9 @@ class Workplace:
 
     def _call(self, operation: str, home: Path, lines: Sequence[str] = ()) -> Outcome:
         outcome = self._perform(operation, home, SECONDS, lines)
-        if outcome.hung and os.getloadavg()[0] > (os.cpu_count() or 1):
-            # Perhaps it only waited for a processor.
-            outcome = self._perform(operation, home, 3 * SECONDS, lines)
+        waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+        if outcome.hung and waiting > 1:  # perhaps it only waited for a processor
+            outcome = self._perform(operation, home, 2 * waiting * SECONDS, lines)
         return outcome
 
     def _perform(self, operation: str, home: Path, limit: float, lines: Sequence[str]) -> Outcome:
@@ -744,11 +744,9 @@ def exits() -> Iterator[None]:
         os._exit(status)
 
 
-def kinds_of(count: int, only: str | None) -> list[tuple[str, int]]:
+def kinds_of(count: int, kinds: Sequence[str]) -> list[tuple[str, int]]:
     """Kind and number of each mutation, spread as `MIX` says."""
-    if only:
-        return [(only, number) for number in range(count)]
-    spread = random.Random(0).choices(list(MIX), list(MIX.values()), k=count)
+    spread = random.Random(0).choices(kinds, [MIX[kind] for kind in kinds], k=count)
     return list(zip(spread, range(count), strict=True))
 
 
@@ -800,7 +798,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--count", type=int, default=300, help="mutations")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", choices=list(MIX), help="only this kind of file")
+    parser.add_argument("--kind", choices=list(MIX), action="append", help="only these files")
+    parser.add_argument("--skip", choices=list(MIX), action="append", help="not these files")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--replay", metavar="KIND:SEED:NUMBER", help="one of them, with its output")
     options = parser.parse_args()
@@ -814,7 +813,8 @@ def main() -> int:
             kind, seed, number = options.replay.split(":")
             trials, options.seed, options.workers = [(kind, int(number))], int(seed), 1
         else:
-            trials = kinds_of(options.count, options.kind)
+            kinds = [kind for kind in options.kind or MIX if kind not in (options.skip or ())]
+            trials = kinds_of(options.count, kinds)
         warm_up(base)
         large = any(kind == "cache" for kind, _ in trials)
         workplaces = [

@@ -188,7 +188,16 @@ async def test_odd_names_stand_as_written() -> None:
         assert shown[2].startswith("▸ 日本") and shown[2].endswith("… finished")
 
 
-@pytest.mark.parametrize("width", [1, 5, 20, 41, 42, 60, 200])
+@pytest.mark.parametrize("width", [24, 41, 42, 60, 65, 66, 67, 68, 69, 70, 71, 100, 200])
+async def test_each_row_stands_on_one_line(width: int) -> None:
+    app = Host()
+    async with app.run_test(size=(width, 10)) as pilot:
+        app.show((run("a long name of a run", checkpoint(10**8), checkpoint(5)),))
+        shown = await rows(pilot)
+        assert [row.split()[0] for row in shown] == ["▾", "100,000,000", "5"]
+
+
+@pytest.mark.parametrize("width", [1, 5, 20])
 async def test_any_width(width: int) -> None:
     app = Host()
     async with app.run_test(size=(width, 10)) as pilot:

@@ -164,7 +164,7 @@ class TestItsPlace:
             transcript = await self.filled(pilot)
             transcript.focus()
             await pilot.press("pageup")
-            await pilot.pause(0.5)
+            await pilot.wait_for_scheduled_animations()
             before = app.lines
             assert "row 49" not in before
             for n in range(50, 60):
@@ -172,7 +172,7 @@ class TestItsPlace:
                 await pilot.pause()
             assert app.lines == before
             await pilot.press("end")
-            await pilot.pause(0.5)
+            await pilot.wait_for_scheduled_animations()
             transcript.append("row 60\n")
             await pilot.pause()
             assert "row 60" in app.lines  # at the end again, it follows again
@@ -216,7 +216,7 @@ class TestCost:
     async def test_a_long_text_in_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Appending looks only at the row that is open, however much stands above it."""
         wrapped = 0
-        really = transcript_module._wrap
+        really = transcript_module.wrap
 
         def counting(runs: Any, width: int) -> Any:
             nonlocal wrapped
@@ -224,7 +224,7 @@ class TestCost:
             wrapped += sum(len(text) for _, text in runs)
             return really(runs, width)
 
-        monkeypatch.setattr(transcript_module, "_wrap", counting)
+        monkeypatch.setattr(transcript_module, "wrap", counting)
         app = Host()
         async with app.run_test(size=(80, 24)):
             rng = random.Random(1)
@@ -235,7 +235,7 @@ class TestCost:
 
     async def test_without_any_newline_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         longest = 0
-        really = transcript_module._wrap
+        really = transcript_module.wrap
 
         def measuring(runs: Any, width: int) -> Any:
             nonlocal longest
@@ -243,7 +243,7 @@ class TestCost:
             longest = max(longest, sum(len(text) for _, text in runs))
             return really(runs, width)
 
-        monkeypatch.setattr(transcript_module, "_wrap", measuring)
+        monkeypatch.setattr(transcript_module, "wrap", measuring)
         app = Host()
         async with app.run_test(size=(40, 10)):
             for _ in range(5000):

@@ -84,6 +84,7 @@ class TuigptApp(GuardedApp):
 
     def compose(self) -> ComposeResult:
         self._panes = {entry.id: entry.make(entry, self.session) for entry in self._entries}
+        self.watch_pane(self.pane)  # before anything is styled
         yield self._status_line
         yield self._tabs
         with Horizontal(id="workbench"):
@@ -92,7 +93,6 @@ class TuigptApp(GuardedApp):
         yield KeyLine()
 
     def on_mount(self) -> None:
-        self.watch_pane(self.pane)
         self.action_show_pane(self.pane)
         # Not before the first layout: what is shown then keeps the size it was given by mistake.
         self.call_after_refresh(self._follow_runs)

@@ -108,6 +108,7 @@ def _columns(width: int) -> Mapping[str, int]:
     columns = {"step": 10, "val": 7, "train": 9, "gap": 7, "bar": 0, "kept": 0, "size": 9, "age": 8}
     if width < MIDDLE:
         del columns["gap"], columns["size"]
+        columns["step"] = max(7, min(10, width - 25))
     elif width >= WIDE:
         columns["kept"] = 14
         columns["bar"] = min(LONGEST_BAR + 1, max(0, width - sum(columns.values()) - 4))

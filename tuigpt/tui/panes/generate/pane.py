@@ -24,9 +24,17 @@ from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation.card import tuigpt_command
 from tuigpt.generation.client import GeneratorClient
-from tuigpt.generation.protocol import Failed, NextTokenFound, Report, Tokens, Window
+from tuigpt.generation.protocol import (
+    Failed,
+    Logprobs,
+    NextTokenFound,
+    Report,
+    Tokens,
+    Window,
+)
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.messages import OpenCheckpoint
+from tuigpt.tui.panes.generate.inside import MOST, Inside, OtherToken
 from tuigpt.tui.panes.generate.texts import ENDLESS, Entry, Texts, WrittenText
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -157,8 +165,8 @@ A text longer than the model's context is written with a rolling window, which i
         & > #settings Label { color: $foreground 60%; padding-right: 1; }
         & > #settings #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap;
             text-overflow: ellipsis; }
-        & > #settings #length { width: 9; margin-right: 2; }
-        & > #settings #seed { width: 20; margin-right: 2; }
+        & > #settings #length { width: 8; margin-right: 1; }
+        & > #settings #seed { width: 14; margin-right: 1; }
         &.-stacked > #sliders { height: 2; layout: vertical; }
         &.-stacked > #sliders #temperature { margin-right: 0; }
     }
@@ -175,6 +183,9 @@ A text longer than the model's context is written with a rolling window, which i
                         " left and right go through them"),
         Binding("f2", "continue", "continue", id="generate.continue",
                 tooltip="Let the text go on from where it ends"),
+        Binding("f3", "inside", "look inside", id="generate.inside",
+                tooltip="See what the model thought at each token, and all that could come next;"
+                        " write one token at a time"),
         Binding("ctrl+y", "copy", "copy text", id="generate.copy", priority=True,
                 tooltip="Copy the text, prompt included, exactly as written"),
         Binding("f8", "copy_command", "copy command", id="generate.copy-command", show=False,
@@ -314,7 +325,7 @@ A text longer than the model's context is written with a rolling window, which i
         fields = [self._prompt, self._temperature, self._top_k, self._length, self._seed,
                   self._transcript]  # fmt: skip
         at = next((n for n, field in enumerate(fields) if field.has_focus), None)
-        if at is not None and 0 <= at + count < len(fields):
+        if at is not None and -1 <= at + count < len(fields):
             fields[at + count].focus()
             return
         chain = self.screen.focus_chain
@@ -358,8 +369,8 @@ A text longer than the model's context is written with a rolling window, which i
         if checkpoint and checkpoint.block_size:
             length = int(self._length.value or ENDLESS)
             if length + len(self._prompt.text) > checkpoint.block_size:
-                how = "exact, slow" if self._exact else "rolling, fast"
-                words = f"past {checkpoint.block_size:,}: {how} (f7)"
+                how = "exact" if self._exact else "rolling"
+                words = f"past {checkpoint.block_size:,}: {how} f7"
         self._past.update(words)
 
     @on(Input.Changed, "#length")
@@ -403,22 +414,90 @@ A text longer than the model's context is written with a rolling window, which i
             self._next.show([])
             return
         await asyncio.sleep(PAUSE)
-        entry = self._texts.entry
-        prompt, ids = self._prompt.text, list[int]()
-        if not self._typed and entry is not None and entry.text.checkpoint == checkpoint:
-            prompt, ids = entry.text.prompt, entry.text.ids
-        keep = 2 * (checkpoint.block_size or len(ids))
-        if len(ids) > keep:
-            prompt, ids = "", ids[-keep:]
+        text = self._subject(checkpoint)
         try:
-            config = replace(self._settings(0), max_new_tokens=1)
-            found = await self._generator.next_token(
-                checkpoint.path, prompt, config, forced_ids=ids, top_logprobs=TOP
-            )
+            found = await self._look(text, text.count, TOP)
         except UserError:  # whoever sends the prompt is told
             self._next.show([])
         else:
-            self._next.show(found.logprobs.top_logprobs)
+            self._next.show(found.top_logprobs)
+
+    def _subject(self, checkpoint: Checkpoint) -> WrittenText:
+        """The text whose next token is meant: the newest, or one of the prompt alone."""
+        entry = self._texts.entry
+        if not self._typed and entry is not None and entry.text.checkpoint == checkpoint:
+            return entry.text
+        return WrittenText(checkpoint, self._prompt.text, self._settings())
+
+    async def _look(self, text: WrittenText, at: int, top: int = MOST) -> Logprobs:
+        """The distribution of a text's token number `at`, as the sliders are now."""
+        prompt, ids = text.prompt, text.ids[:at]
+        # Of what lies before the context nothing is seen, but the draws go by the token's number.
+        keep = 2 * (text.checkpoint.block_size or len(ids))
+        if len(ids) > max(keep, 10_000):
+            prompt, ids = "", ids[-keep:]
+        config = replace(self._settings(text.config.seed), max_new_tokens=1)
+        found = await self._generator.next_token(
+            text.checkpoint.path, prompt, config, forced_ids=ids, top_logprobs=top
+        )
+        return found.logprobs
+
+    # --- looking inside ---
+
+    @on(NextLine.Opened)
+    def _open_inside(self, event: NextLine.Opened) -> None:
+        event.stop()
+        self.action_inside()
+
+    def action_inside(self) -> None:
+        """Look inside the chosen text, or at what could come after the prompt."""
+        checkpoint = self.session.checkpoint
+        entry = self._texts.entry
+        if checkpoint is None:
+            return
+        self.action_stop()
+        if entry is not None and (not self._typed or self._transcript.has_focus):
+            text, at = entry.text, 0 if self._transcript.has_focus else entry.text.count
+        else:
+            entry, text, at = None, self._subject(checkpoint), 0
+        text.doing = ""
+
+        def drew() -> None:
+            nonlocal entry
+            if entry is None:
+                entry = self._texts.add(text)
+                self._typed = False
+            config = replace(self._settings(text.config.seed), max_new_tokens=text.count)
+            if text.count == 1:
+                text.config = config
+            elif config != replace(text.config_now, max_new_tokens=text.count):
+                text.changes.append((text.count - 1, config))
+            self._redraw()
+
+        def closed(other: OtherToken | None) -> None:
+            self._look_ahead()
+            if other is not None and entry is not None:
+                self._branch(entry, text, other)
+
+        self.app.push_screen(Inside(text, at, self._look, self._step_temperature, drew), closed)
+
+    def _step_temperature(self, count: int) -> str:
+        """Move the slider; the settings in words."""
+        self._temperature.action_step(count)
+        top_k = int(self._top_k.value)
+        k = f"top-k {top_k}" if top_k else "no top-k"
+        return f"temperature {self._temperature.value:.2f}, {k}"
+
+    def _branch(self, entry: Entry, text: WrittenText, other: OtherToken) -> None:
+        """Let another token stand in a text, and the model go on from it, beside that text."""
+        sibling = text.up_to(other.at)
+        sibling.add_token(other.candidate)
+        sibling.branched_at, sibling.over = other.at, False
+        sibling.config = replace(
+            self._settings(text.config.seed),
+            max_new_tokens=max(text.config.max_new_tokens, sibling.count),
+        )
+        self._begin(sibling, instead_of=entry)
 
     # --- writing ---
 
@@ -585,7 +664,7 @@ A text longer than the model's context is written with a rolling window, which i
         before = replace(text.config_now, max_new_tokens=length)
         if config != before:
             text.changes.append((text.count, config))
-        text.over = text.stopped = False
+        text.over, text.stopped, text.in_parts = False, False, text.count > 0
         text.problem = ""
         text.config = replace(text.config, max_new_tokens=length)
         text.window = self._window(text.checkpoint, config, text.prompt)
@@ -643,6 +722,7 @@ A text longer than the model's context is written with a rolling window, which i
                 "its settings changed on the way" if text.changes
                 else "it has not ended" if not text.over
                 else "another token was chosen in it" if text.branched_at is not None
+                else "it was written in parts, with a rolling window" if text.in_parts
                 else "it was not written"
             )  # fmt: skip
             self.app.notify(f"no one command prints this text again: {why}", severity="warning")

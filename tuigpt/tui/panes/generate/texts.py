@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import math
+from array import array
 from dataclasses import dataclass, field, replace
 
 from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import (
+    Candidate,
     ConfigChanged,
     Done,
     Failed,
@@ -45,7 +48,10 @@ class WrittenText:
         notes: what there is to say about it, a line each.
         drawn, seconds: how many tokens were drawn, and in what time.
         branched_at: the token where another was chosen than in the text that it comes from.
-        rolled: whether the start of the text has left the model's context in a rolling window.
+        in_parts: whether it was continued, so that a rolling window moved elsewhere than it would
+            have in one go.
+        tokens: the text of each token.
+        surprises: of each token, in nats, as the model learned it.
     """
 
     checkpoint: Checkpoint
@@ -64,7 +70,9 @@ class WrittenText:
     seconds: float = 0.0
     starred: bool = False
     branched_at: int | None = None
-    rolled: bool = False
+    in_parts: bool = False
+    tokens: list[str] = field(default_factory=list)
+    surprises: array[float] = field(default_factory=lambda: array("f"))
     _written: list[str] = field(default_factory=list)
 
     @property
@@ -94,10 +102,26 @@ class WrittenText:
         """The settings with which one command prints this text again; None if there are none."""
         if self.changes or self.branched_at is not None or not self.over or self.problem:
             return None
+        if self.in_parts and self.window == "rolling":
+            return None
         return replace(self.config, max_new_tokens=self.count)
 
-    def append(self, text: str) -> None:
-        self._written.append(text)
+    def add_token(self, candidate: Candidate) -> None:
+        """Write one token by hand."""
+        self.started = self.over = self.in_parts = True
+        self.ids.append(candidate.token)
+        self.tokens.append(candidate.text)
+        self.surprises.append(-math.log(max(candidate.learned, 1e-30)))
+        self._written.append(candidate.text)
+
+    def up_to(self, at: int) -> WrittenText:
+        """A text of its own that begins as this one does, up to token number `at`."""
+        start = "".join(self.tokens[:at])
+        return replace(
+            self, ids=self.ids[:at], tokens=self.tokens[:at], surprises=self.surprises[:at],
+            changes=[c for c in self.changes if c[0] < at], notes=[], problem="", starred=False,
+            drawn=0, seconds=0.0, started=True, over=False, stopped=False, _written=[start],
+        )  # fmt: skip
 
     def take(self, report: Report) -> list[Part]:
         """Take in what the generator tells of it; what is to be shown below what is there."""
@@ -124,6 +148,8 @@ class WrittenText:
                 # A stand-in that knows no ids still tells how many there are.
                 self.ids += report.ids or [0] * report.count
                 self.drawn += report.count
+                self.tokens += [found.chosen.text for found in report.logprobs]
+                self.surprises.extend(-found.logprob for found in report.logprobs)
                 self._written.append(report.text)
                 return [("text", report.text)]
             case ConfigChanged():
