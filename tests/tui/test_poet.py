@@ -66,7 +66,7 @@ class TestTheFirstStart:
             assert rows(pilot)[0] == "poet built in"
             assert re.fullmatch(r"▸ 5,000 1\.20★.*", rows(pilot)[1])
             assert "No checkpoints of your own" in screen_text(pilot)
-            assert "No run yet" in screen_text(pilot)
+            assert "no run yet" in screen_text(pilot)
 
 
 class TestBesideOwnRuns:
