@@ -29,6 +29,7 @@ from tuigpt.reports import TextFacts
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import default_name, new_run_folder
 from tuigpt.runs.record import RUN_FILE, RunRecord
+from tuigpt.story import is_shakespeare
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.fields import (
@@ -51,7 +52,7 @@ from tuigpt.tui.screens.new_run.remembered import (
 from tuigpt.tui.screens.new_run.sizes import Size, heading, size_rows
 from tuigpt.tui.screens.new_run.speeds import Expected, Speeds
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
-from tuigpt.wording import PLAYS, duration, one_line, overfitting
+from tuigpt.wording import duration, one_line, overfitting
 
 BUILT_IN_TEXT = "shakespeare"
 
@@ -475,7 +476,7 @@ class NewRun(Dialog[str]):
                 self.query_one("#form").border_title = Content(f"New run: {one_line(run)}")
                 self._cost.show(size, steps, expected, read)
         width = self._preset.size.width - 2
-        plays = len(self._sources()) == 1 and self._sources()[0] in PLAYS
+        plays = len(self._sources()) == 1 and is_shakespeare(self._sources()[0])
         self._preset.show(size_rows(sizes, plays, width))
         self._head.update(heading(width))
         self._length.show(self._length_rows(sizes[self._preset.chosen], train))
