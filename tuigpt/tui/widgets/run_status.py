@@ -22,6 +22,7 @@ _WORDS = {"evaluating": "training", "sampling": "training"}
 """A training that measures itself for a second is still a training: the word does not flicker."""
 
 _BAR = 10
+_BAR_RANK = 6
 
 _SAID_FOR = 5.0
 """Seconds that an acknowledgement stays."""
@@ -88,8 +89,9 @@ class RunStatusLine(Widget):
         parts = self._parts()
         if self.said:
             said = Content.styled(self.said, "bold $text-success").truncate(width, ellipsis=True)
-            # It takes the place of the figures at the right, and never that of the run's state.
-            parts = [part for part in parts if not part.right] + [_Part(said, right=True)]
+            # It takes the place of the figures and the bar, and never that of the run's state.
+            kept = [part for part in parts if not part.right and part.rank != _BAR_RANK]
+            parts = [*kept, _Part(said, right=True)]
         while True:
             left = _joined([part for part in parts if not part.right])
             right = _joined([part for part in parts if part.right])
@@ -122,7 +124,7 @@ class RunStatusLine(Widget):
                 bar = Content.assemble(
                     ("▰" * done, "$text-primary"), ("▱" * (_BAR - done), "$foreground-muted")
                 )
-                parts.append(_Part(bar, rank=6))
+                parts.append(_Part(bar, rank=_BAR_RANK))
             parts.append(_Part(_steps(status), rank=9))
             if status.seconds_left is not None and status.state != "paused":
                 parts.append(_Part(Content(f"{duration(status.seconds_left)} left")))
