@@ -641,7 +641,7 @@ class TestWhatIsKept:
         self, open_app: OpenApp, verse: Any
     ) -> None:
         change_settings(keys={"view.training": "f7", "app.quit": "f10"})
-        async with open_app(80, 24) as pilot:
+        async with open_app(120, 60) as pilot:
             assert "f7 Training" in screen_text(pilot)
             assert screen_text(pilot).endswith("f10 quit")
             await pilot.press("f7")
@@ -654,7 +654,7 @@ class TestWhatIsKept:
     async def test_what_cannot_be_used_is_named(self, open_app: OpenApp, verse: Any) -> None:
         settings_file().write_text("temperature = 9.0\n")
         async with open_app(80, 24) as pilot:
-            await until(pilot, lambda: "the setting temperature is left" in screen_text(pilot))
+            await until(pilot, lambda: "setting temperature" in screen_text(pilot))
 
 
 async def test_other_words_find_a_command(open_app: OpenApp, make_run: MakeRun) -> None:

@@ -134,7 +134,7 @@ class TuigptApp(GuardedApp):
         self._kept = self._to_keep()
         self._use_glyphs(self.session.settings.glyphs)
         for problem in self._problems:
-            self.notify(problem, severity="warning")
+            self.call_after_refresh(self.notify, problem, severity="warning")
         # Not before the first layout: what is shown then keeps the size it was given by mistake.
         self.call_after_refresh(self._follow_runs)
         # Ended from outside, the app still gives the terminal back in order.
