@@ -187,7 +187,7 @@ class TestShowingRuns:
             make_run("second", {7: 3.0}, RECORDS[:50], step=49, **RUNNING)
             await until(pilot, lambda: "second ● training" in screen_text(pilot))
             assert "Training · second" in screen_text(pilot)
-            assert re.search(r" 7 +3\.00 ★", screen_text(pilot))
+            assert re.search(r" 7 +3\.00★", screen_text(pilot))
 
     async def test_a_run_deleted_while_it_is_watched(self, open_app: OpenApp, verse: Any) -> None:
         async with open_app() as pilot:
@@ -367,7 +367,7 @@ class TestTyping:
         async with open_app() as pilot:
             await self.type(pilot, pilot.app.query_one("#prompt", TextArea), self.TEXT)
             for field in pilot.app.query(Input):
-                await self.type(pilot, field, "123", "200123", "123200")
+                await self.type(pilot, field, "123", "200123", "123200", self.TEXT)
 
     async def test_into_every_field_of_the_form(self, open_app: OpenApp) -> None:
         async with open_app() as pilot:

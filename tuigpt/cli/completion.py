@@ -189,7 +189,7 @@ if [[ "$funcstack[1]" = _tuigpt ]]; then _tuigpt "$@"; else compdef _tuigpt tuig
 
 def _plain(words: str) -> str:
     """Help without what `_arguments` would read as syntax."""
-    return words.replace("%%", "%").translate(str.maketrans("[]:\\", "() /"))
+    return words.replace("%%", "%").translate(str.maketrans("[]:\\", "();/"))
 
 
 def _zsh(word: str) -> str:
