@@ -193,6 +193,8 @@ def _be_child(work: Callable[[], int], cwd: Path, out: int, err: int) -> None:
     try:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # end with the worker
         os.setpgid(0, 0)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # ours were set while we got warm
+            signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
