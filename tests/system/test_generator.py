@@ -364,3 +364,35 @@ async def test_what_the_process_prints_is_kept_in_a_log(
     log = home / "generator.log"
     assert log.read_text().endswith("a warning\n")
     assert log.stat().st_size < 500_000
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_pace_makes_no_difference_but_time(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    config = SampleConfig(max_new_tokens=20, seed=5)
+    at_once = await collect(client, checkpoint, "abc", config)
+    reports: list[Report] = []
+    generated = client.generate(checkpoint, "abc", config, pace=2.0)
+    async with aclosing(generated) as stream:
+        async for report in stream:
+            reports.append(report)
+            # At two a second it would take ten seconds.
+            if isinstance(report, Tokens) and len(reports) == 2:
+                await client.set_pace(report.id, 0.0)
+    texts = ["".join(r.text for r in some if isinstance(r, Tokens)) for some in (at_once, reports)]
+    assert texts[0] == texts[1]
+    done = reports[-1]
+    assert isinstance(done, Done) and done.count == 20 and done.reproducible
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_paced_text_is_stopped_between_two_tokens(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    async with aclosing(client.generate(checkpoint, "abc", ENDLESS, pace=0.01)) as stream:
+        async for report in stream:
+            if isinstance(report, Started):
+                break
+    # The next command does not wait a hundred seconds.
+    assert (await client.next_token(checkpoint, "abc", ENDLESS)).prompt == "abc"

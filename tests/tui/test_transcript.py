@@ -112,6 +112,20 @@ class TestNothingIsLost:
                 assert app.transcript.render_line(y).cell_length == 6
             assert app.lines[:3] == ["日本", "語日", "本語"]
 
+    @pytest.mark.parametrize("text", ["❤️a❤️b" * 9, "a🇩🇪🇫🇷b" * 9, "கவிதை நிலா " * 9, "e\u0301x" * 20])
+    async def test_what_is_drawn_as_one_is_never_cut(self, text: str) -> None:
+        clusters = ["❤️", "🇩🇪", "🇫🇷", "e\u0301", "வி", "தை"]
+        app = Host()
+        async with app.run_test(size=(8, 60)) as pilot:
+            app.transcript.append(text)
+            await pilot.pause()
+            rows = [app.transcript.render_line(y) for y in range(60)]
+            assert all(row.cell_length == 8 for row in rows)
+            shown = "".join(row.text.rstrip() for row in rows)
+            assert shown.replace(" ", "") == text.replace(" ", "")
+            for cluster in clusters:
+                assert sum(row.text.count(cluster) for row in rows) == text.count(cluster)
+
 
 class TestItIsNeverMarkup:
     @pytest.mark.parametrize("text", BRACKETS)
@@ -216,7 +230,7 @@ class TestCost:
     async def test_a_long_text_in_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Appending looks only at the row that is open, however much stands above it."""
         wrapped = 0
-        really = transcript_module._wrap
+        really = transcript_module.wrap
 
         def counting(runs: Any, width: int) -> Any:
             nonlocal wrapped
@@ -224,7 +238,7 @@ class TestCost:
             wrapped += sum(len(text) for _, text in runs)
             return really(runs, width)
 
-        monkeypatch.setattr(transcript_module, "_wrap", counting)
+        monkeypatch.setattr(transcript_module, "wrap", counting)
         app = Host()
         async with app.run_test(size=(80, 24)):
             rng = random.Random(1)
@@ -235,7 +249,7 @@ class TestCost:
 
     async def test_without_any_newline_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         longest = 0
-        really = transcript_module._wrap
+        really = transcript_module.wrap
 
         def measuring(runs: Any, width: int) -> Any:
             nonlocal longest
@@ -243,7 +257,7 @@ class TestCost:
             longest = max(longest, sum(len(text) for _, text in runs))
             return really(runs, width)
 
-        monkeypatch.setattr(transcript_module, "_wrap", measuring)
+        monkeypatch.setattr(transcript_module, "wrap", measuring)
         app = Host()
         async with app.run_test(size=(40, 10)):
             for _ in range(5000):

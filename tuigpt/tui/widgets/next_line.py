@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual.events import Click
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -81,6 +83,9 @@ class NextLine(Widget):
     }
     """
 
+    class Opened(Message):
+        """It was clicked."""
+
     def __init__(self, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._candidates: list[Candidate] = []
@@ -95,6 +100,9 @@ class NextLine(Widget):
         if candidates != self._candidates:
             self._candidates = candidates
             self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        self.post_message(self.Opened())
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width

@@ -55,6 +55,7 @@ class Transcript(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "transcript--prompt",
         "transcript--text",
+        "transcript--copied",
         "transcript--note",
         "transcript--error",
         "transcript--rule",
@@ -68,6 +69,7 @@ class Transcript(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
         & > .transcript--prompt { text-style: bold; color: $text-primary; }
         & > .transcript--text { color: $foreground; }
+        & > .transcript--copied { color: $text-warning; text-style: underline; }
         & > .transcript--note { color: $foreground 60%; }
         & > .transcript--error { color: $text-error; }
         & > .transcript--rule { color: $foreground 60%; }
@@ -122,7 +124,7 @@ class Transcript(ScrollView, can_focus=True):
         """Add text at the end. Control characters are shown as pictures.
 
         Args:
-            style: prompt, text, note or error.
+            style: prompt, text, copied, note or error.
         """
         if not text:
             return
@@ -131,7 +133,7 @@ class Transcript(ScrollView, can_focus=True):
         runs = [*(open_row.runs if open_row else ()), (style, visible(text).replace("\t", "    "))]
         above = open_row or (self._rows[-1] if self._rows else None)
         entry = above.entry if above else None
-        self._rows.extend(_of_entry(_wrap(runs, self._width), entry))
+        self._rows.extend(_of_entry(wrap(runs, self._width), entry))
         self._grew(first)
 
     def _grew(self, first: int) -> None:
@@ -180,7 +182,7 @@ class Transcript(ScrollView, can_focus=True):
         new: list[_Row] = []
         if runs:
             safe = [(style, visible(text).replace("\t", "    ")) for style, text in runs]
-            new = [_Row([], True, is_rule=True), *_wrap(safe, self._width)]
+            new = [_Row([], True, is_rule=True), *wrap(safe, self._width)]
             if end < len(rows):
                 new[-1].ends = True
                 new.append(_Row([], True))
@@ -235,10 +237,10 @@ class Transcript(ScrollView, can_focus=True):
                 continue
             open_runs += row.runs
             if row.ends:
-                lines += _of_entry(_wrap([*open_runs, ("text", "\n")], width), row.entry)
+                lines += _of_entry(wrap([*open_runs, ("text", "\n")], width), row.entry)
                 open_runs = []
         last = self._rows[-1].entry if self._rows else None
-        self._rows = lines + (_of_entry(_wrap(open_runs, width), last) if open_runs else [])
+        self._rows = lines + (_of_entry(wrap(open_runs, width), last) if open_runs else [])
         self.virtual_size = Size(width, len(self._rows))
         self.refresh()
 
@@ -264,7 +266,7 @@ class Transcript(ScrollView, can_focus=True):
         row_number = self.scroll_offset.y + y - self._gap
         if not self._rows:
             note = self.get_component_rich_style("transcript--note")
-            lines = list(_wrap([("note", self.placeholder)], width)) if self.placeholder else []
+            lines = list(wrap([("note", self.placeholder)], width)) if self.placeholder else []
             number = y - max(0, self.size.height - len(lines) - 1) if self._from_below else y
             text = lines[number].text if 0 <= number < len(lines) else ""
             return Strip([Segment(text, note)]).adjust_cell_length(width, base)
@@ -307,7 +309,7 @@ def _of_entry(rows: list[_Row], entry: int | None) -> list[_Row]:
     return rows
 
 
-def _wrap(runs: Iterable[Run], width: int) -> list[_Row]:
+def wrap(runs: Iterable[Run], width: int) -> list[_Row]:
     """Break runs into rows at newlines, and where a row is full at the last space before it.
 
     Nothing is lost: spaces at a break stay at the end of their row, out of sight.

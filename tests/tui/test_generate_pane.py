@@ -1,0 +1,266 @@
+"""The generate pane: a text is watched, steered, looked into, and kept in order."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import MakeRun
+from textual.pilot import Pilot
+from textual.widgets import TextArea
+from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
+
+from tuigpt.tui.panes.generate.inside import Inside
+from tuigpt.tui.panes.generate.save import SaveAs
+
+pytestmark = pytest.mark.usefixtures("verse")
+
+
+@pytest.fixture
+def verse(make_run: MakeRun) -> Any:
+    return make_run("verse", {50: 2.0, 100: 1.5})
+
+
+@pytest.fixture
+def writer() -> FakeWriter:
+    return FakeWriter()
+
+
+def shows(pilot: Pilot[None], words: str) -> bool:
+    return words in screen_text(pilot)
+
+
+async def press(pilot: Pilot[None], key: str, words: str) -> None:
+    """Press a key until it has shown its effect."""
+    await pilot.press(key)
+    await until(pilot, lambda: shows(pilot, words))
+
+
+@pytest.fixture
+def written(open_app: OpenApp, writer: FakeWriter) -> Any:
+    """The app after one text."""
+
+    @asynccontextmanager
+    async def open_it(columns: int = 80, rows: int = 24) -> AsyncIterator[Pilot[None]]:
+        async with open_app(columns, rows, writer=writer) as pilot:
+            await pilot.press(*"He")
+            await press(pilot, "enter", "/s ──")
+            yield pilot
+
+    return open_it
+
+
+def lines(pilot: Pilot[None]) -> list[str]:
+    return [line.strip() for line in screen_text(pilot).splitlines()]
+
+
+class TestWriting:
+    async def test_the_newest_text_stands_above_the_controls(self, written: Any) -> None:
+        async with written() as pilot:
+            shown = lines(pilot)
+            at = shown.index("and on [/INST]")
+            assert shown[at - 1] == "He go[es] on"
+            assert shown[at - 2].startswith("── 1 · verse@100 · seed ")
+            assert shown[at - 2].endswith("── 25 · 50/s ──")
+            assert shown[at + 2].startswith("next  ")
+
+    async def test_a_slider_acts_in_mid_text_and_the_rule_says_where(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        writer.hold = 8
+        async with open_app(120, 40, writer=writer) as pilot:
+            await press(pilot, "enter", "8 of 200")
+            await pilot.press("tab", "right", "right")
+            await until(pilot, lambda: len(writer.configs) == 2)
+            assert writer.configs[-1].temperature == 0.9
+            writer.go_on.set()
+            await until(pilot, lambda: shows(pilot, "T 0.80 → 0.90 at 8"))
+            await until(pilot, lambda: shows(pilot, "no one command prints it again"))
+
+    async def test_it_can_come_all_at_once(self, open_app: OpenApp, writer: FakeWriter) -> None:
+        writer.hold = 3
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "3 of 200")
+            assert writer.asked[0]["pace"] > 0
+            await pilot.press("ctrl+l")
+            await until(pilot, lambda: writer.paces == [0.0])
+            writer.go_on.set()
+
+    async def test_stopping_keeps_what_is_there(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        writer.hold = 8
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "8 of 200")
+            await press(pilot, "escape", "stopped at 8")
+            assert shows(pilot, WRITTEN[:8].strip())
+
+    async def test_without_a_length_it_writes_until_it_is_stopped(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            await pilot.press("tab", "tab", "tab", *["backspace"] * 3)
+            assert shows(pilot, "endless") and shows(pilot, "past 16: rolling")
+            await pilot.press("ctrl+g")
+            await press(pilot, "enter", "/s ──")
+            asked = writer.asked[0]
+            assert asked["config"].max_new_tokens >= 10**9 and asked["window"] == "rolling"
+
+    async def test_the_exact_window_is_a_key_away(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "f7", "past 16: exact")
+            await press(pilot, "enter", "/s ──")
+            assert writer.asked[0]["window"] == "sliding"
+
+    async def test_tab_goes_from_the_prompt_to_the_temperature_and_back(
+        self, open_app: OpenApp
+    ) -> None:
+        async with open_app(80, 24) as pilot:
+            ids = []
+            for _ in range(6):
+                focused = pilot.app.focused
+                ids.append(focused.id if focused else None)
+                await pilot.press("tab")
+            assert ids == ["prompt", "temperature", "top-k", "length", "seed", "transcript"]
+
+
+class TestEachText:
+    async def test_again_stands_beside_what_was_there(
+        self, written: Any, writer: FakeWriter
+    ) -> None:
+        async with written() as pilot:
+            await press(pilot, "f5", "‹ 2 of 2 ›")
+            assert [asked["prompt"] for asked in writer.asked] == ["He", "He"]
+            assert writer.asked[0]["config"].seed != writer.asked[1]["config"].seed
+            assert screen_text(pilot).count("go[es] on") == 1
+            await pilot.press("shift+tab")
+            await press(pilot, "left", "‹ 1 of 2 ›")
+
+    async def test_continuing_keeps_seed_and_tokens(self, written: Any, writer: FakeWriter) -> None:
+        async with written() as pilot:
+            await press(pilot, "f2", "[/INST] and on")
+            first, second = writer.asked
+            assert second["forced_ids"] == [ord(c) for c in WRITTEN]
+            assert second["config"].seed == first["config"].seed
+            assert second["config"].max_new_tokens == 200 + len(WRITTEN)
+
+    async def test_a_deleted_one_comes_back_to_its_place(self, written: Any) -> None:
+        async with written(80, 40) as pilot:
+            await press(pilot, "enter", "── 2 ·")
+            await until(pilot, lambda: screen_text(pilot).count("/s ──") == 2)
+            await pilot.press("shift+tab", "p", "x")
+            await until(pilot, lambda: not shows(pilot, "── 1 ·"))
+            await press(pilot, "u", "── 1 ·")
+            text = screen_text(pilot)
+            assert text.index("── 1 ·") < text.index("── 2 ·")
+
+    async def test_a_star_stands_on_its_rule(self, written: Any) -> None:
+        async with written() as pilot:
+            await pilot.press("shift+tab")
+            await press(pilot, "s", "── 1 ★ · verse@100")
+
+    async def test_it_can_be_edited_and_gone_on_from(self, written: Any) -> None:
+        async with written() as pilot:
+            await pilot.press("shift+tab", "e")
+            assert pilot.app.screen.query_one("#prompt", TextArea).text == "He" + WRITTEN
+
+    async def test_the_command_that_prints_it(self, written: Any, writer: FakeWriter) -> None:
+        async with written() as pilot:
+            await pilot.press("f8")
+            await until(pilot, lambda: pilot.app.clipboard)
+            seed = writer.asked[0]["config"].seed
+            command = pilot.app.clipboard
+            assert command.startswith("tuigpt generate verse@100 ")
+            assert f"--prompt=He --max-new-tokens {len(WRITTEN)} " in command
+            assert f"--seed {seed}" in command and "--window rolling" in command
+
+    async def test_a_click_chooses_one(self, written: Any) -> None:
+        async with written(80, 40) as pilot:
+            await press(pilot, "enter", "── 2 ·")
+            await until(pilot, lambda: screen_text(pilot).count("/s ──") == 2)
+            row = next(n for n, line in enumerate(lines(pilot)) if line.startswith("── 1 ·"))
+            await pilot.click(offset=(5, row))
+            await press(pilot, "s", "── 1 ★ ·")
+
+    async def test_what_is_copied_is_marked_with_its_place(self, written: Any) -> None:
+        async with written() as pilot:
+            await pilot.press("shift+tab")
+            await press(pilot, "m", "50% is copied from verse: 6 characters at line 3")
+            await pilot.press("m")
+            await until(pilot, lambda: not shows(pilot, "is copied"))
+
+    async def test_it_is_saved_exactly_and_no_file_is_replaced_unasked(
+        self, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "text-1.txt").write_text("mine")
+        async with written() as pilot:
+            await pilot.press("shift+tab", "w")
+            await until(pilot, lambda: isinstance(pilot.app.screen, SaveAs))
+            await press(pilot, "enter", "it exists")
+            assert (tmp_path / "text-1.txt").read_text() == "mine"
+            await press(pilot, "enter", "saved the text")
+            assert (tmp_path / "text-1.txt").read_text() == "He" + WRITTEN
+
+    async def test_a_card_is_verified_first(
+        self, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        async with written() as pilot:
+            await pilot.press("shift+tab")
+            await press(pilot, "d", "a rolling window is another")
+            await pilot.press("f7")
+            await press(pilot, "f5", "‹ 2 of 2 ›")
+            await until(pilot, lambda: shows(pilot, "/s ──"))
+            await pilot.press("d")
+            await until(pilot, lambda: isinstance(pilot.app.screen, SaveAs))
+            await press(pilot, "enter", "saved the card")
+            saved = (tmp_path / "card-1.txt").read_text()
+            assert saved.startswith("He" + WRITTEN) and "ab" * 32 in saved
+            assert shows(pilot, "verified: the plain loop")
+
+
+class TestLookingInside:
+    async def test_another_token_becomes_another_version(
+        self, written: Any, writer: FakeWriter
+    ) -> None:
+        async with written() as pilot:
+            await pilot.press("shift+tab", "f3")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Inside))
+            await pilot.press("right", "right")
+            await until(pilot, lambda: shows(pilot, f"3 of {len(WRITTEN)}: o"))
+            assert shows(pilot, "surprise 0.70 nats")
+            await pilot.press("down")
+            await press(pilot, "enter", "branched at 2")
+            assert writer.asked[-1]["forced_ids"] == [ord(c) for c in " gx"]
+            await until(pilot, lambda: shows(pilot, "‹ 2 of 2 ›"))
+
+    async def test_a_text_is_written_token_by_token(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            await pilot.press(*"Oh")
+            await pilot.press("f3")
+            for text in ("Ohe", "Ohee"):
+                await until(pilot, lambda: shows(pilot, "next: e is what the seed draws"))
+                await press(pilot, "space", f"│ {text}▏")
+            await until(pilot, lambda: shows(pilot, "next: e is what"))
+            await pilot.press("minus")
+            await until(pilot, lambda: shows(pilot, "temperature 0.75"))
+            await press(pilot, "escape", "── 1 · verse@100")
+            assert shows(pilot, "Ohee") and writer.asked == []
+
+
+async def test_a_small_vocabulary_does_not_keep_top_k_down(
+    open_app: OpenApp, make_run: MakeRun
+) -> None:
+    async with open_app(80, 24) as pilot:
+        slider: Any = pilot.app.screen.query_one("#top-k")
+        assert (slider.maximum, slider.value) == (11, 11)
+        await pilot.press("tab", "tab", "left")
+        assert slider.value == 10

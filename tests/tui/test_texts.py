@@ -1,0 +1,75 @@
+"""What a text is made of, and its facts in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from tuigpt.config import SampleConfig
+from tuigpt.generation.protocol import ConfigChanged, Done, Failed, Loading, Started, Tokens
+from tuigpt.runs.folder import Checkpoint
+from tuigpt.tui.panes.generate.texts import Entry, Texts, WrittenText
+
+CHECKPOINT = Checkpoint(Path("c"), "verse", 100, None, 1.5, 65, 1000, "verse", 10, 0.0)
+CONFIG = SampleConfig(max_new_tokens=300, seed=7)
+
+
+def text(config: SampleConfig = CONFIG) -> WrittenText:
+    return WrittenText(CHECKPOINT, "To be", config)
+
+
+def test_its_life_on_its_rule() -> None:
+    written = text()
+    entry = Entry(3, [written])
+    assert entry.left() == "3 · verse@100 · seed 7"
+    written.take(Loading(1))
+    assert entry.right() == "reading weights …"
+    written.take(Started(1, "To be", "", 0, 65))
+    written.take(Tokens(1, " or", 3, ids=[1, 2, 3]))
+    assert entry.right(412.4) == "3 of 300 · 412/s"
+    written.take(Done(1, 3, 0.01, False))
+    assert entry.right() == "3 · 300/s"
+    assert written.whole == "To be or"
+    assert written.one_command == replace(CONFIG, max_new_tokens=3)
+
+
+def test_only_settings_that_differ_from_the_default_are_told() -> None:
+    config = replace(CONFIG, temperature=1.25, top_k=0)
+    assert Entry(1, [text(config)]).left() == "1 · verse@100 · T 1.25 · k off · seed 7"
+
+
+def test_a_setting_that_changed_on_the_way() -> None:
+    written = text()
+    written.take(Started(1, "To be", "", 0, 65))
+    for at, temperature in ((88, 0.9), (88, 1.05), (150, 0.5)):
+        written.take(ConfigChanged(1, at, replace(CONFIG, temperature=temperature)))
+    assert "T 0.80 → 1.05 at 88 → 0.50 at 150" in Entry(1, [written]).left()
+    notes = written.take(Done(1, 0, 0.1, False))
+    assert "no one command" in notes[0][1]
+    assert written.one_command is None
+
+
+def test_a_failure_stands_below_what_is_written() -> None:
+    written = text()
+    written.take(Started(1, "To be", "", 0, 65))
+    written.take(Tokens(1, " or", 3, ids=[1, 2, 3]))
+    assert written.take(Failed(1, "it died")) == [("error", "\nit died")]
+    assert written.whole == "To be or"
+    assert written.parts()[-1] == ("error", "\nit died")
+
+
+def test_a_branch_begins_as_the_text_does() -> None:
+    written = text()
+    written.ids, written.tokens = [1, 2, 3], [" ", "o", "r"]
+    branch = written.up_to(2)
+    assert (branch.ids, branch.whole, written.count) == ([1, 2], "To be o", 3)
+
+
+def test_what_was_deleted_comes_back_to_its_place() -> None:
+    texts = Texts()
+    entries = [texts.add(text()) for _ in range(3)]
+    texts.delete(entries[1])
+    texts.delete(entries[0])
+    assert list(texts.entries) == [3]
+    assert texts.restore() is entries[0] and texts.restore() is entries[1]
+    assert list(texts.entries) == [1, 2, 3] and not texts.can_restore

@@ -1,0 +1,309 @@
+"""Looking inside a text: what the model thought in each place, and writing one token at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import on, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.events import Click
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets import Static
+
+from tuigpt.errors import UserError
+from tuigpt.generation.protocol import Candidate, Logprobs
+from tuigpt.tui.panes.generate.texts import WrittenText
+from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.tui.widgets.heat_text import HeatText
+from tuigpt.tui.widgets.next_line import percent, token_shown
+from tuigpt.wording import one_line
+
+MOST = 1000
+"""Candidates in the list: a vocabulary of characters stands there whole."""
+
+_PAUSE = 0.05
+"""Seconds that the cursor rests on a token before the model is asked about it."""
+
+Look = Callable[[WrittenText, int], Awaitable[Logprobs]]
+"""Asks for the distribution that a text's token with this number is drawn from."""
+
+
+@dataclass(frozen=True)
+class OtherToken:
+    """Another token is wanted in a place, and the text is to go on from it.
+
+    Attributes:
+        at: the token that it stands for.
+    """
+
+    at: int
+    candidate: Candidate
+
+
+class Candidates(ScrollView, can_focus=False):
+    """Tokens that could stand in a place, a row each: as learned, and as they are drawn."""
+
+    COMPONENT_CLASSES = {
+        f"candidates--{name}" for name in ("token", "bar", "share", "cut", "cursor")
+    }
+
+    DEFAULT_CSS = """
+    Candidates {
+        overflow-x: hidden; scrollbar-size-vertical: 1;
+        & > .candidates--token { text-style: bold; }
+        & > .candidates--bar { color: $primary; }
+        & > .candidates--share { color: $foreground 75%; }
+        & > .candidates--cut { color: $foreground 60%; }
+        & > .candidates--cursor { background: $boost; }
+    }
+    """
+
+    cursor: reactive[int] = reactive(0)
+
+    @dataclass
+    class Picked(Message):
+        """A row was clicked that had the cursor."""
+
+        candidate: Candidate
+
+    def __init__(self, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.shown: list[Candidate] = []
+        self._standing: int | None = None
+
+    def show(self, candidates: list[Candidate], standing: int | None) -> None:
+        """Show candidates, the likeliest first.
+
+        Args:
+            standing: the token that the text has there, or None.
+        """
+        self.shown, self._standing = candidates, standing
+        self.virtual_size = Size(self.size.width, len(candidates))
+        at = [n for n, candidate in enumerate(candidates) if candidate.token == standing]
+        self.cursor = at[0] if at else 0
+        self.refresh()
+
+    @property
+    def candidate(self) -> Candidate | None:
+        return self.shown[self.cursor] if self.cursor < len(self.shown) else None
+
+    def validate_cursor(self, at: int) -> int:
+        return max(0, min(at, len(self.shown) - 1))
+
+    def watch_cursor(self, at: int) -> None:
+        self.scroll_to_region(Region(0, at, 1, 1), animate=False)
+        self.refresh()
+
+    def on_click(self, event: Click) -> None:
+        at = self.scroll_offset.y + event.y
+        if at < len(self.shown):
+            if at == self.cursor:
+                self.post_message(self.Picked(self.shown[at]))
+            self.cursor = at
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        number = y + self.scroll_offset.y
+        if number >= len(self.shown):
+            return Strip.blank(width, self.rich_style)
+        candidate = self.shown[number]
+        tokens = min(12, max(cell_len(token_shown(c.text)) for c in self.shown[:100]))
+        room = max(4, (width - tokens - 18) // 2)
+        mark = "▸ " if candidate.token == self._standing else "  "
+        parts = [("token", mark + set_cell_size(token_shown(candidate.text), tokens) + " ")]
+        for share in (candidate.learned, candidate.drawn_from):
+            bar = "▇" * round(share * room)
+            parts.append(("bar", bar + " " * (room - len(bar))))
+            words = percent(share) if share > 0 or share is candidate.learned else "cut"
+            parts.append(("share", words.rjust(5) + "  "))
+        if candidate.drawn_from <= 0:
+            parts = [("cut", text) for _, text in parts]
+        look = self.get_component_rich_style
+        strip = Strip([Segment(text, look(f"candidates--{part}")) for part, text in parts])
+        strip = strip.adjust_cell_length(width, self.rich_style)
+        return strip.apply_style(look("candidates--cursor")) if number == self.cursor else strip
+
+
+class Inside(Dialog[OtherToken]):
+    """A text with a cursor, and what could stand under it.
+
+    Dismisses with another token where the text is to go on from; tokens at its end are written in
+    place, one after the other.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,f3", "back", "close", key_display="esc", id="inside.close",
+                tooltip="Back to the texts"),
+        Binding("left", "move(-1)", "token before", id="inside.left", show=False,
+                tooltip="Look at the token before"),
+        Binding("right", "move(1)", "next token", id="inside.right", show=False,
+                tooltip="Look at the next token"),
+        Binding("home", "move(-1000000000)", "start", id="inside.start", show=False,
+                tooltip="Look at the first token"),
+        Binding("end", "move(1000000000)", "end", id="inside.end", show=False,
+                tooltip="Look at what could come next"),
+        Binding("up", "choose(-1)", "likelier", id="inside.up", show=False,
+                tooltip="The likelier token"),
+        Binding("down", "choose(1)", "less likely", id="inside.down", show=False,
+                tooltip="The less likely token"),
+        Binding("pageup", "choose(-10)", "ten likelier", id="inside.page-up", show=False,
+                tooltip="Ten tokens up"),
+        Binding("pagedown", "choose(10)", "ten less likely", id="inside.page-down", show=False,
+                tooltip="Ten tokens down"),
+        Binding("enter", "take", "write it", id="inside.take", priority=True,
+                tooltip="Write the token under the list's cursor here, and go on from it"),
+        Binding("space", "draw", "draw one", id="inside.draw", priority=True,
+                tooltip="At the end: let the model draw one token"),
+        Binding("minus", "steer(-1)", "tamer", id="inside.tamer", show=False,
+                tooltip="A lower temperature"),
+        Binding("plus,equals_sign", "steer(1)", "wilder", id="inside.wilder", show=False,
+                tooltip="A higher temperature"),
+    ]  # fmt: skip
+
+    DEFAULT_CSS = """
+    Inside { align: center middle; }
+    Inside > Vertical {
+        width: 100%; max-width: 124; height: 100%; max-height: 45;
+        border: round $primary; border-title-color: $text-primary; background: $surface;
+        border-subtitle-color: $foreground 75%; padding: 0 1;
+    }
+    Inside #facts { height: 1; margin-top: 1; text-style: bold; }
+    Inside #heads { height: 1; color: $foreground 60%; }
+    Inside Candidates { height: 2fr; min-height: 4; }
+    """
+
+    def __init__(
+        self,
+        text: WrittenText,
+        at: int,
+        look: Look,
+        steer: Callable[[int], str],
+        drew: Callable[[], None],
+    ) -> None:
+        """
+        Args:
+            at: the token that the cursor is on first; the number of tokens is the end.
+            steer: changes the temperature by steps; the settings in words.
+            drew: called when the text got a token.
+        """
+        super().__init__()
+        self._text, self._look, self._steer, self._drew = text, look, steer, drew
+        self._at = at
+        self._found: Logprobs | None = None
+        self._heat = HeatText(id="heat")
+        self._facts = Static(id="facts", markup=False)
+        self._heads = Static(id="heads", markup=False)
+        self._candidates = Candidates(id="candidates")
+
+    def compose(self) -> ComposeResult:
+        with Vertical() as page:
+            page.border_title = Content(f"inside · {one_line(self._text.checkpoint.label)}")
+            page.border_subtitle = (
+                "← → text · ↑ ↓ token · enter write it · space draw · - + temperature · esc"
+            )
+            yield self._heat
+            yield self._facts
+            yield self._heads
+            yield self._candidates
+
+    def on_mount(self) -> None:
+        self._show_text()
+        self._ask()
+
+    def _show_text(self) -> None:
+        text = self._text
+        self._heat.show(text.prompt, text.tokens, text.surprises)
+        self._heat.cursor = self._at
+
+    @work(group="look", exclusive=True)
+    async def _ask(self) -> None:
+        """Ask the model about the place under the cursor."""
+        self._found = None
+        await asyncio.sleep(_PAUSE)
+        try:
+            found = await self._look(self._text, self._at)
+        except UserError as error:
+            self._facts.update(one_line(str(error)))
+            return
+        self._found = found
+        standing = self._text.ids[self._at] if self._at < self._text.count else None
+        shown = found.top_logprobs
+        self._candidates.show(shown, standing)
+        if standing is None:
+            facts = f"next: {token_shown(found.chosen.text)} is what the seed draws"
+        else:
+            rank = next((n for n, c in enumerate(shown, 1) if c.token == standing), None)
+            learned = shown[rank - 1].learned if rank else 0.0
+            surprise = self._text.surprises[self._at] if self._text.surprises else 0.0
+            here = token_shown(self._text.tokens[self._at])
+            facts = (
+                f"{self._at + 1:,} of {self._text.count:,}: {here}"
+                f" · likely {percent(learned)} · choice {rank or f'beyond {MOST}'}"
+                f" of {self._text.checkpoint.vocab_size:,} · surprise {surprise:.2f} nats"
+            )
+        self._facts.update(one_line(facts))
+        tokens = min(12, max((len(token_shown(c.text)) for c in shown[:100]), default=1))
+        room = max(4, (self._candidates.size.width - tokens - 18) // 2)
+        self._heads.update(
+            " " * (tokens + 3) + "as learned".ljust(room + 7) + f"drawn: {self._steer(0)}"
+        )
+
+    @on(HeatText.Moved)
+    def _moved(self, event: HeatText.Moved) -> None:
+        event.stop()
+        self._go(event.at)
+
+    def _go(self, at: int) -> None:
+        self._at = max(0, min(at, self._text.count))
+        self._heat.cursor = self._at
+        self._ask()
+
+    def action_move(self, count: int) -> None:
+        self._go(self._at + count)
+
+    def action_choose(self, count: int) -> None:
+        self._candidates.cursor += count
+
+    def action_steer(self, count: int) -> None:
+        self._steer(count)
+        self._ask()
+
+    @on(Candidates.Picked)
+    def _picked(self, event: Candidates.Picked) -> None:
+        event.stop()
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Write the chosen token: at the end in place, elsewhere as the start of another text."""
+        candidate = self._candidates.candidate
+        if self._found is None or candidate is None:
+            return
+        if self._at < self._text.count:
+            self.answer(OtherToken(self._at, candidate))
+            return
+        if candidate.token != self._found.chosen.token and self._text.branched_at is None:
+            self._text.branched_at = self._at
+        self._write(candidate)
+
+    def action_draw(self) -> None:
+        if self._found is not None and self._at == self._text.count:
+            self._write(self._found.chosen)
+
+    def _write(self, candidate: Candidate) -> None:
+        self._text.add_token(candidate)
+        self._drew()
+        self._at = self._text.count
+        self._show_text()
+        self._ask()
