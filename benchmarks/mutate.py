@@ -474,7 +474,8 @@ class Workplace:
             if operation == "list" and kind == "run" and os.path.lexists(path):
                 if "victim" not in outcome.out:
                     wrong.append("the damaged run is not listed")
-            if operation == "resume" and kind == "cache" and outcome.status == 0:
+            ended = outcome.status == 0 and not outcome.stopped
+            if operation == "resume" and kind == "cache" and ended:
                 if not self._learned_as_it_should(home):
                     wrong.append("trains on another text")
             for reason in wrong:
