@@ -227,7 +227,7 @@ class Bench:
                     for event in piece:
                         app.send(event)
                     sent, here = sent + len(piece), here + len(piece)
-                    app.read(rng.choice((0.0, 0.01, 0.05, 0.2)))
+                    app.read(rng.choice((0.0, 0.05, 0.2, 0.5)))
                     if app.process.poll() is not None:
                         break
                     app.bring_to_front()
