@@ -16,9 +16,11 @@ SETTINGS_FILE = "settings.json"
 class Settings(msgspec.Struct, frozen=True):
     """Attributes:
     hide_poet: leave the built-in model out of every list.
+    keep_texts: keep prompts and texts of the app for its next start.
     """
 
     hide_poet: bool = False
+    keep_texts: bool = True
 
 
 def read_settings(home: Path) -> Settings:

@@ -1,75 +1,8 @@
-"""Numbers and losses in words, the same on the command line and in the app."""
+"""Numbers in words, the same on the command line and in the app."""
 
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
-
-from tuigpt.loss import Baselines
-
-PLAYS = frozenset({"shakespeare", "tinyshakespeare"})
-"""Names of the texts that `MILESTONES` speak of."""
-
-MILESTONES = (
-    (1.8, "first recognisable words"),
-    (1.45, "recognisable words, the shape of a play"),
-    (1.2, "whole phrases, names and verse that hold together"),
-    (1.0, "fluent verse"),
-    (0.0, "so low that it may be reciting its training text"),
-)
-"""Lowest loss of each stage on Shakespeare's plays, in nats per character, after the workshop."""
-
-WORSE_THAN_GUESSING = 0.5
-"""How far a loss must lie above that of pure guessing, in nats, before we call it worse."""
-
-MEMORISING_ABOVE = 0.03
-"""How far val_loss must lie above its best, in nats, before we speak of memorising."""
-
-
-def meaning_of_loss(loss: float, baselines: Baselines, text: str = "") -> str:
-    """What a loss says about how much a model knows of its text.
-
-    What holds for any text is told by what counting alone reaches on it: a model knows pairs of
-    letters when its loss is nearer to that of counting pairs than to that of counting letters.
-
-    Args:
-        loss: in nats per character; of a run that has begun to memorise, its best.
-        baselines: of the text.
-        text: its name; of Shakespeare's plays more is known.
-    """
-    if not math.isfinite(loss):
-        return "not a number: the model has diverged"
-    guessing = baselines.guessing if baselines.guessing is not None else math.inf
-    if loss > guessing + WORSE_THAN_GUESSING:
-        return "worse than guessing: the learning rate may be too high"
-    if loss >= 0.95 * guessing:
-        return "nothing learned yet: every character is as likely as any other"
-    letters, pairs, triples = baselines.letters, baselines.pairs, baselines.triples
-    if letters is None or pairs is None or triples is None:
-        return "it has begun to learn: better than guessing"
-    if loss >= (letters + pairs) / 2:
-        return "it has learned how often each letter comes"
-    if loss >= (pairs + triples) / 2:
-        return "it knows which letters come in pairs"
-    milestones = MILESTONES if text in PLAYS else ()
-    for lowest, words in milestones:
-        if loss >= lowest:
-            return words
-    if loss >= triples:
-        return "it knows which letters come in threes"
-    return "it knows more than counting three letters can tell: it has begun to learn words"
-
-
-def gap_in_words(val: Sequence[tuple[int, float]]) -> str:
-    """Whether the model still learns or has begun to memorise, from its (step, val_loss) series."""
-    measured = [(step, loss) for step, loss in val if math.isfinite(loss)]
-    if len(measured) < 2:
-        return ""
-    best_step, best = min(measured, key=lambda point: point[1])
-    now = measured[-1][1]
-    if now - best > MEMORISING_ABOVE:
-        return f"memorising: +{now - best:.2f} since its best, {best:.2f} at step {best_step:,}"
-    return f"val is {'at' if now == best else 'near'} its lowest: no overfitting yet"
 
 
 def short_count(number: float) -> str:

@@ -32,6 +32,8 @@ KEYS = {
     "left": "\x1b[D",
     "home": "\x1b[H",
     "end": "\x1b[F",
+    "f1": "\x1bOP",
+    "f2": "\x1bOQ",
     **{f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
 }
 

@@ -75,6 +75,6 @@ def test_the_app(open_terminal: Callable[..., Terminal], hostile: Path, home: Pa
     terminal = open_terminal()
     terminal.until("new run")
     terminal.press("ctrl+n")
-    terminal.until("counting")
-    terminal.until("in all")
+    terminal.until("characters, ")
+    terminal.until("s each on")
     assert ran(hostile) == []

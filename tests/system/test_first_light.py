@@ -12,7 +12,7 @@ from system.conftest import Tuigpt
 from system.terminal import Terminal
 
 from tuigpt.files import read_json
-from tuigpt.tui.screens.new_run.form import FIELDS
+from tuigpt.tui.screens.new_run.fields import FIELDS
 
 BRAILLE = r"[\u2801-\u28ff]"
 
@@ -23,21 +23,21 @@ FIRST_SCREEN = "No run yet|The poet is open"
 
 
 def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> None:
-    """Fill in the form by keys: the preset stays as it is, the rest is made tiny."""
-    typed = {
-        "text": text, "name": name, "max_steps": str(max_steps), "batch_size": "8",
-        "block_size": "32",
-    }  # fmt: skip
+    """Fill in the form by keys: the size stays as it is, the rest is made tiny."""
+    typed = {"name": name, "max_steps": str(max_steps), "batch_size": "8", "block_size": "32"}
     terminal.press("ctrl+n")
     terminal.until("Start training")
-    for field, (_, explanation) in FIELDS.items():
-        terminal.press("tab")
-        terminal.until(re.escape(explanation[:24]))
-        if typed.get(field):
+    if text:
+        terminal.press(text)
+        terminal.until(rf"● your file or folder  {re.escape(text)} ")
+    terminal.press("f2")
+    for field in FIELDS:
+        if field in typed:
             terminal.press(typed[field])
             terminal.until(rf"{field.replace('_', ' ')} +{re.escape(typed[field])} ")
+        terminal.press("tab")
     terminal.until(r"\d+k parameters · ")
-    terminal.press("enter")
+    terminal.press("ctrl+s")
     terminal.until(lambda screen: "Start training" not in screen)
 
 
@@ -79,7 +79,7 @@ def test_train_watch_open_prompt_and_come_back(
     terminal.press("Juliet")
     terminal.until("│ Juliet +│")
     terminal.press("enter")
-    terminal.until(r"Juliet(.|\n)*200 tokens, [\d,]+ a second")
+    terminal.until(r"first@60 .* 200 · [\d,]+/s(.|\n)*Juliet")
 
     terminal.press("ctrl+q")
     assert terminal.until_ended() == 0

@@ -113,7 +113,11 @@ class TestIntoAPipe:
         assert result.stderr == ""
         assert not re.search(r"[^\n -~⏎]", result.stdout), "control codes in a pipe"
         assert re.search(r"^step 12  val \d\.\d+ nats = .* \(the whole val", result.stdout, re.M)
-        assert result.stdout.splitlines()[-1].startswith("finished at step 12; saved verse@12: ")
+        *_, ended, best, write, resume = result.stdout.splitlines()
+        assert ended.startswith("finished at step 12; saved verse@12: ")
+        assert re.match(r"best: val \d\.\d{4} nats per character, at step \d+$", best)
+        assert re.match(r"write with: tuigpt generate verse@best .*'--prompt=To be or not'$", write)
+        assert re.match(r"resume with: tuigpt train --resume=verse .*--max-steps=24$", resume)
 
         folder = home / "runs" / "verse"
         names = {p.name for p in folder.iterdir()}
@@ -136,6 +140,19 @@ class TestIntoAPipe:
         steps = [c.step for c in run.checkpoints]
         assert {4, 8, 12} <= set(steps) and not any(c.problem for c in run.checkpoints)
         assert run.best is not None and run.best.step == run.status.best_step
+
+    def test_programs_get_one_json_object_a_line(self, tuigpt: Tuigpt, verse_file: Path) -> None:
+        result = tuigpt(
+            "train", "verse.txt", "--name=verse", "--max-steps=6", *TINY, "--eval-interval=3",
+            "--json",
+        )  # fmt: skip
+        assert (result.returncode, result.stderr) == (0, "")
+        begin, *told, end = map(json.loads, result.stdout.splitlines())
+        assert (begin["kind"], begin["run"], begin["max_steps"]) == ("begin", "verse", 6)
+        assert {line["kind"] for line in told} >= {"step", "eval", "sample"}
+        assert [line["step"] for line in told if line["kind"] == "eval"] == [0, 3, 6, 6]
+        assert (end["kind"], end["how"], end["step"]) == ("end", "finished", 6)
+        assert Path(end["checkpoint"]).exists() and end["best_step"] in (0, 3, 6)
 
     def test_its_checkpoint_opens_by_path_alone_anywhere(
         self, result: subprocess.CompletedProcess[str], home: Path, tuigpt: Tuigpt, tmp_path: Path

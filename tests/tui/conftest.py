@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,15 @@ from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import (
     Candidate,
     ConfigChanged,
+    Copies,
+    Copy,
     Done,
     Logprobs,
     NextTokenFound,
     Report,
     Started,
     Tokens,
+    Verified,
 )
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
@@ -86,6 +89,14 @@ class FakeWriter:
         self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
     ) -> NextTokenFound:
         return NextTokenFound(0, prompt, "", logprobs("e", config.temperature))
+
+    async def copies(self, checkpoint: Path, text: str) -> Copies:
+        return Copies("verse", 0.5, [Copy(text.index("go["), 6, 10, 3)])
+
+    async def verify(
+        self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]
+    ) -> Verified:
+        return Verified(0, None, "ab" * 32)
 
 
 def logprobs(chosen: str, temperature: float = 1.0) -> Logprobs:

@@ -1,4 +1,4 @@
-"""The list of runs and checkpoints: what a row tells, what enter does, where the cursor stays."""
+"""The browser of runs and checkpoints: what it tells, what can be done, where the cursor stays."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import MakeRun
 from textual.app import App, ComposeResult
-from textual.widgets import OptionList
-from tui.conftest import entry, screen_text, session
+from textual.pilot import Pilot
+from textual.widgets import Input
+from tui.conftest import OpenApp, entry, screen_text, session, settle, until
 
-from tuigpt.runs.folder import Checkpoint, Run
+from tuigpt.runs.folder import Checkpoint, Run, open_run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.metrics import History
 from tuigpt.runs.status import RunStatus
+from tuigpt.tui import app as app_module
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
 from tuigpt.tui.panes.checkpoints.pane import CheckpointsPane
+from tuigpt.tui.widgets.row_list import RowList
 
 
 def checkpoint(step: int, val_loss: float | None = 2.0, **facts: Any) -> Checkpoint:
@@ -33,6 +37,8 @@ def run(name: str, *checkpoints: Checkpoint, state: str = "finished") -> Run:
 
 
 class Host(App[None]):
+    CSS_PATH = Path(app_module.__file__).with_name("app.tcss")
+
     def __init__(self) -> None:
         super().__init__()
         self.heard: list[Any] = []
@@ -46,8 +52,9 @@ class Host(App[None]):
     def on_watch_run(self, event: WatchRun) -> None:
         self.heard.append(event.name)
 
-    def show(self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None) -> None:
-        self.pane.session.snapshot = Snapshot(runs, None, None, History(), False)
+    def show(self, runs: tuple[Run, ...], open_checkpoint: Checkpoint | None = None) -> None:
+        watched = runs[0] if runs else None
+        self.pane.session.snapshot = Snapshot(runs, None, watched, History(), False)
         self.pane.session.checkpoint = open_checkpoint
         self.pane.show()
 
@@ -56,55 +63,68 @@ class Host(App[None]):
         return self.query_one(CheckpointsPane)
 
     @property
-    def options(self) -> OptionList:
-        return self.query_one(OptionList)
+    def list(self) -> RowList:
+        return self.query_one(RowList)
 
-    @property
-    def rows(self) -> list[str]:
-        prompts = [option.prompt for option in self.options.options]
-        return [" ".join(str(prompt).split()) for prompt in prompts]
+
+async def rows(pilot: Pilot[None]) -> list[str]:
+    """The rows of the list as they are on the screen."""
+    await pilot.pause()
+    lines = screen_text(pilot).split("\n")
+    found = pilot.app.query_one(RowList)
+    region = found.region
+    shown = lines[region.y : region.y + min(region.height, len(found.keys))]
+    return [" ".join(line[region.x :].split()) for line in shown]
 
 
 async def test_a_row_tells_what_matters_in_a_narrow_pane() -> None:
     app = Host()
-    async with app.run_test(size=(42, 20)):
-        best = checkpoint(100, 1.5)
-        app.show((run("verse", best, checkpoint(1000, None)),), None)
-        assert app.rows == ["verse finished", "1,000 – 1.6 MB 2 h", "100 1.50 ★ 1.6 MB 2 h"]
+    async with app.run_test(size=(42, 20)) as pilot:
+        app.show((run("verse", checkpoint(100, 1.5), checkpoint(1000, None)),))
+        assert await rows(pilot) == ["▾ verse finished", "1,000 – 1.25 2 h", "100 1.50★ 1.25 2 h"]
+        assert "▾step val train age" in " ".join(screen_text(pilot).split())
 
 
 async def test_a_wide_one_has_room_for_more() -> None:
     app = Host()
-    async with app.run_test(size=(100, 20)):
-        app.show((run("verse", checkpoint(100, 1.5)),), None)
-        assert app.rows[1] == "100 1.50 ★ train 1.25 438k parameters 1.6 MB 2 h"
+    async with app.run_test(size=(100, 20)) as pilot:
+        app.show((run("verse", checkpoint(100, 1.5)),))
+        assert await rows(pilot) == [
+            "▾ verse finished",
+            "100 1.50★ 1.25 0.25 ███ best, last 1.6 MB 2 h",
+        ]
+        headings = "▾step val train gap kept size age"
+        assert headings in " ".join(screen_text(pilot).split())
 
 
 async def test_the_open_one_is_marked() -> None:
     app = Host()
-    async with app.run_test(size=(42, 20)):
+    async with app.run_test(size=(42, 20)) as pilot:
         shown = run("verse", checkpoint(1), checkpoint(2))
         app.show((shown,), shown.checkpoints[0])
-        assert [row.startswith("▸") for row in app.rows] == [False, False, True]
+        assert [row.startswith("▸") for row in await rows(pilot)] == [False, False, True]
 
 
 async def test_broken_ones_say_why_and_do_not_open() -> None:
     app = Host()
     async with app.run_test(size=(60, 20), notifications=True) as pilot:
-        app.show((run("verse", checkpoint(7, problem="the file is [cut] short")),), None)
-        assert app.rows[1] == "7 the file is [cut] short"
-        app.options.focus()
+        app.show((run("verse", checkpoint(7, problem="the file is [cut] short")),))
+        row = (await rows(pilot))[1]
+        assert row == "7 the file is [cut] short"
+        app.list.focus()
         await pilot.press("down", "enter")
         await pilot.pause()
         assert app.heard == []
-        assert "the file is [cut] short" in screen_text(pilot).replace(app.rows[1], "")
+        assert "7 cannot be opened: the" in " ".join(screen_text(pilot).split())  # a toast
 
 
 async def test_enter_opens_a_checkpoint_and_watches_a_run() -> None:
     app = Host()
     async with app.run_test(size=(60, 20)) as pilot:
-        app.show((run("one", checkpoint(5)), run("two", checkpoint(8), checkpoint(9))), None)
-        app.options.focus()
+        app.show((run("one", checkpoint(5)), run("two", checkpoint(8), checkpoint(9))))
+        app.list.focus()
+        await pilot.press("end", "right")
+        await pilot.press("home")
         for _ in range(5):
             await pilot.press("enter", "down")
         assert app.heard == ["one", "one@5", "two", "two@9", "two@8"]
@@ -114,12 +134,10 @@ async def test_the_cursor_stays_on_its_row_when_others_come() -> None:
     app = Host()
     async with app.run_test(size=(60, 10)) as pilot:
         runs = (run("verse", *(checkpoint(n) for n in range(1, 40))),)
-        app.show(runs, None)
-        app.options.focus()
-        await pilot.press("down", "down", "down")
-        await pilot.press("enter")
-        later = (run("new", checkpoint(1)), run("verse", *(checkpoint(n) for n in range(1, 44))))
-        app.show(later, None)
+        app.show(runs)
+        app.list.focus()
+        await pilot.press("down", "down", "down", "enter")
+        app.show((run("verse", *(checkpoint(n) for n in range(1, 44))),))
         await pilot.press("enter")
         assert app.heard == ["verse@37", "verse@37"]
 
@@ -127,26 +145,23 @@ async def test_the_cursor_stays_on_its_row_when_others_come() -> None:
 async def test_the_cursor_survives_its_row() -> None:
     app = Host()
     async with app.run_test(size=(60, 10)) as pilot:
-        app.show((run("verse", checkpoint(1), checkpoint(2)),), None)
-        app.options.focus()
+        app.show((run("verse", checkpoint(1), checkpoint(2)),))
+        app.list.focus()
         await pilot.press("end")
-        app.show((run("verse", checkpoint(2)),), None)
+        app.show((run("verse", checkpoint(2)),))
         await pilot.press("enter")
-        app.show((), None)
-        await pilot.press("enter")
-        assert app.heard and app.heard[0].startswith("verse")
+        app.show(())
+        await pilot.press("enter", "x", "space", "r", "left", "s")
+        assert app.heard == ["verse@2"]
 
 
-async def test_nothing_is_drawn_anew_while_nothing_changes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_nothing_is_drawn_anew_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     app = Host()
     async with app.run_test(size=(60, 10)):
         runs = (run("verse", checkpoint(1), checkpoint(2)),)
-        app.show(runs, None)
-        for name in ("clear_options", "replace_option_prompt", "add_options"):
-            monkeypatch.setattr(app.options, name, lambda *a, **k: pytest.fail("drawn anew"))
-        app.show(runs, None)
+        app.show(runs)
+        monkeypatch.setattr(app.list, "set_rows", lambda *_: pytest.fail("drawn anew"))
+        app.show(runs)
 
 
 async def test_empty_and_total() -> None:
@@ -154,38 +169,195 @@ async def test_empty_and_total() -> None:
     async with app.run_test(size=(80, 10)):
         total = app.query_one("#total")
         assert "No checkpoints of your own" in str(total.render())
-        app.show((run("verse", state="preparing"),), None)
+        app.show((run("verse", state="preparing"),))
         assert "No checkpoint has been saved yet" in str(total.render())
-        app.show((run("verse", checkpoint(1)),), None)
+        app.show((run("verse", checkpoint(1)),))
         assert "1 checkpoint · 1.6 MB" in str(total.render())
-        app.show((run("verse", *(checkpoint(n) for n in range(1000))),), None)
+        app.show((run("verse", *(checkpoint(n) for n in range(1000))),))
         assert "1,000 checkpoints · 1.6 GB" in str(total.render())
-        app.show((), None)
+        app.show(())
         assert "No checkpoints of your own" in str(total.render())
 
 
 async def test_odd_names_stand_as_written() -> None:
     app = Host()
-    async with app.run_test(size=(60, 10)):
-        app.show((run("[red]x[b", checkpoint(1)), run("日本" * 30)), None)
-        assert app.rows[0] == "[red]x[b finished"
-        assert app.rows[2].startswith("日本") and app.rows[2].endswith("… finished")
+    async with app.run_test(size=(60, 12)) as pilot:
+        app.show((run("[red]x[b", checkpoint(1)), run("日本" * 30)))
+        shown = await rows(pilot)
+        assert shown[0] == "▾ [red]x[b finished"
+        assert shown[2].startswith("▸ 日本") and shown[2].endswith("… finished")
 
 
 @pytest.mark.parametrize("width", [24, 41, 42, 60, 65, 66, 67, 68, 69, 70, 71, 100, 200])
 async def test_each_row_stands_on_one_line(width: int) -> None:
     app = Host()
     async with app.run_test(size=(width, 10)) as pilot:
-        app.show((run("a long name of a run", checkpoint(10**8), checkpoint(5)),), None)
-        await pilot.pause()
-        shown = [line for line in screen_text(pilot).splitlines() if line.strip()]
-        assert len(shown) == 4, shown  # the run, its checkpoints, and the total
+        app.show((run("a long name of a run", checkpoint(10**8), checkpoint(5)),))
+        shown = await rows(pilot)
+        assert [row.split()[0] for row in shown] == ["▾", "100,000,000", "5"]
 
 
 @pytest.mark.parametrize("width", [1, 5, 20])
 async def test_any_width(width: int) -> None:
     app = Host()
     async with app.run_test(size=(width, 10)) as pilot:
-        app.show((run("a long name of a run", checkpoint(10**9), checkpoint(5)),), None)
+        app.show((run("a long name of a run", checkpoint(10**9), checkpoint(5)),))
         await pilot.pause()
-        assert app.options.option_count == 3
+        assert len(app.list.keys) == 3
+
+
+async def test_runs_fold_and_unfold() -> None:
+    app = Host()
+    async with app.run_test(size=(60, 20)) as pilot:
+        app.show((run("one", checkpoint(5)), run("two", checkpoint(8), checkpoint(9))))
+        app.list.focus()
+        assert [row.split()[:2] for row in await rows(pilot)] == [
+            ["▾", "one"], ["5", "2.00★"], ["▸", "two"]]  # fmt: skip
+        await pilot.press("down", "left")  # from a checkpoint's row, its run folds
+        assert [row.split()[:2] for row in await rows(pilot)] == [["▸", "one"], ["▸", "two"]]
+        await pilot.click(RowList, offset=(0, 1))
+        assert [row.split()[0] for row in await rows(pilot)] == ["▸", "▾", "9", "8"]
+        assert app.heard == []
+
+
+async def test_sorting_by_each_column_and_backwards() -> None:
+    app = Host()
+    async with app.run_test(size=(80, 20)) as pilot:
+        app.show((run("verse", checkpoint(1, 2.5), checkpoint(2, 1.5), checkpoint(3, 1.9)),))
+        app.list.focus()
+        await pilot.press("s")
+        assert [row.split()[0] for row in await rows(pilot)] == ["▾", "2", "3", "1"]
+        await pilot.press("S")
+        assert [row.split()[0] for row in await rows(pilot)] == ["▾", "1", "3", "2"]
+        assert "▴val" in screen_text(pilot)
+
+
+async def test_the_filter_narrows_down_while_one_types() -> None:
+    app = Host()
+    async with app.run_test(size=(80, 20)) as pilot:
+        app.show((run("one", checkpoint(5)), run("two", checkpoint(8, 3.0), checkpoint(9, 2.0))))
+        app.list.focus()
+        await pilot.press("slash", *"two best")
+        assert app.query_one("#filter", Input).value == "two best"
+        assert [row.split()[:2] for row in await rows(pilot)] == [["▾", "two"], ["9", "2.00★"]]
+        await pilot.press(*"xyz")
+        assert "nothing has “two bestxyz”" in screen_text(pilot)
+        await pilot.press("enter", "escape")
+        assert len(await rows(pilot)) == 3 and app.focused is app.list
+
+
+async def test_ten_thousand_checkpoints_are_shown_and_moved_through_at_once() -> None:
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        many = run("verse", *(checkpoint(n, 2 + n / 1e5) for n in range(10_000)))
+        began = time.perf_counter()
+        app.show((many,))
+        assert time.perf_counter() - began < 1.0
+        app.list.focus()
+        began = time.perf_counter()
+        await pilot.press("end", "home", "pagedown", "s")
+        assert time.perf_counter() - began < 2.0
+        assert "10,000 checkpoints" in screen_text(pilot)
+
+
+# --- in the app, on a real home ---
+
+LOSSES = {100: 2.5, 200: 2.0, 300: 1.5, 400: 1.8}
+
+
+async def go_to_list(pilot: Pilot[None]) -> None:
+    await pilot.press("ctrl+o")
+    await pilot.pause()
+
+
+async def test_deleting_several_and_taking_it_back(make_run: MakeRun, open_app: OpenApp) -> None:
+    folder = make_run("verse", LOSSES).folder
+    async with open_app(120, 40) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("down", "down", "space", "down", "space")
+        await until(pilot, lambda: "2 marked" in screen_text(pilot))
+        await pilot.press("x")
+        await until(pilot, lambda: "2 checkpoints · " in screen_text(pilot))
+        assert [c.step for c in open_run(folder).checkpoints] == [200, 400]
+        await until(pilot, lambda: "in the trash" in screen_text(pilot))
+        await pilot.press("u")
+        await until(pilot, lambda: "4 checkpoints · " in screen_text(pilot))
+        assert "in the trash" not in screen_text(pilot)
+
+
+async def test_a_whole_run_is_deleted_after_asking(make_run: MakeRun, open_app: OpenApp) -> None:
+    folder = make_run("verse", LOSSES).folder
+    async with open_app(80, 24) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: "Delete verse and its 4 checkpoints?" in screen_text(pilot))
+        await pilot.press("enter")
+        await pilot.pause()
+        assert folder.exists()
+        await pilot.press("x", "down", "enter")
+        await until(pilot, lambda: not folder.exists())
+
+
+async def test_renaming(make_run: MakeRun, open_app: OpenApp) -> None:
+    make_run("verse", LOSSES)
+    async with open_app(80, 24) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: "What is verse to be called?" in screen_text(pilot))
+        await pilot.press(*["backspace"] * 5, *"poems", "enter")
+        await until(pilot, lambda: "▾ poems" in screen_text(pilot))
+
+
+async def test_a_name_that_is_taken_is_refused(make_run: MakeRun, open_app: OpenApp) -> None:
+    make_run("poems")
+    make_run("verse", LOSSES)
+    async with open_app(80, 24) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("r")
+        await until(pilot, lambda: "What is verse to be called?" in screen_text(pilot))
+        await pilot.press(*["backspace"] * 5, *"poems", "enter")
+        await until(pilot, lambda: "there is a run 'poems' already" in screen_text(pilot))
+
+
+async def test_thinning_shows_what_it_frees_first(make_run: MakeRun, open_app: OpenApp) -> None:
+    folder = make_run("verse", LOSSES).folder
+    async with open_app(80, 24) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("t")
+        await until(pilot, lambda: "2 go, frees" in screen_text(pilot))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "2 checkpoints · " in screen_text(pilot))
+        assert [c.step for c in open_run(folder).checkpoints] == [300, 400]
+
+
+async def test_stars_and_notes(make_run: MakeRun, open_app: OpenApp) -> None:
+    make_run("verse", LOSSES)
+    async with open_app(100, 30) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("end", "asterisk")
+        await until(pilot, lambda: "starred" in screen_text(pilot))
+        await pilot.press("n")
+        await until(pilot, lambda: "A note on verse@100:" in screen_text(pilot))
+        await pilot.press(*"first", "enter")
+        await until(pilot, lambda: "“first”" in screen_text(pilot))
+
+
+async def test_the_card_tells_of_the_row_under_the_cursor(
+    make_run: MakeRun, open_app: OpenApp
+) -> None:
+    make_run("verse", LOSSES)
+    records = [
+        {"kind": "eval", "step": step, "val_loss": loss, "whole": False}
+        for step, loss in LOSSES.items()
+    ]
+    records.append({"kind": "sample", "step": 100, "prompt": "To be", "text": " or [not]"})
+    make_run("prose", {100: 2.5, 300: 1.5}, records)
+    async with open_app(100, 40) as pilot:
+        await go_to_list(pilot)
+        await pilot.press("home", "slash", *"prose @100", "enter", "down")
+        await until(pilot, lambda: "prose@100" in screen_text(pilot))
+        await until(pilot, lambda: "To be or [not]" in screen_text(pilot))
+        shown = screen_text(pilot)
+        assert "2.500 nats = 3.61 bits" in shown and "step-000100.safetensors" in shown
+        assert "1 layer · 2 heads · 8 wide · block 16" in shown
+        await settle(pilot)

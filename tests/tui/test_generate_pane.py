@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from textual.widgets import TextArea
 from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
 from tuigpt.tui.panes.generate.inside import Inside
+from tuigpt.tui.panes.generate.save import SaveAs
 
 pytestmark = pytest.mark.usefixtures("verse")
 
@@ -184,6 +186,43 @@ class TestEachText:
             row = next(n for n, line in enumerate(lines(pilot)) if line.startswith("── 1 ·"))
             await pilot.click(offset=(5, row))
             await press(pilot, "s", "── 1 ★ ·")
+
+    async def test_what_is_copied_is_marked_with_its_place(self, written: Any) -> None:
+        async with written() as pilot:
+            await pilot.press("shift+tab")
+            await press(pilot, "m", "50% is copied from verse: 6 characters at line 3")
+            await pilot.press("m")
+            await until(pilot, lambda: not shows(pilot, "is copied"))
+
+    async def test_it_is_saved_exactly_and_no_file_is_replaced_unasked(
+        self, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "text-1.txt").write_text("mine")
+        async with written() as pilot:
+            await pilot.press("shift+tab", "w")
+            await until(pilot, lambda: isinstance(pilot.app.screen, SaveAs))
+            await press(pilot, "enter", "it exists")
+            assert (tmp_path / "text-1.txt").read_text() == "mine"
+            await press(pilot, "enter", "saved the text")
+            assert (tmp_path / "text-1.txt").read_text() == "He" + WRITTEN
+
+    async def test_a_card_is_verified_first(
+        self, written: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        async with written() as pilot:
+            await pilot.press("shift+tab")
+            await press(pilot, "d", "a rolling window is another")
+            await pilot.press("f7")
+            await press(pilot, "f5", "‹ 2 of 2 ›")
+            await until(pilot, lambda: shows(pilot, "/s ──"))
+            await pilot.press("d")
+            await until(pilot, lambda: isinstance(pilot.app.screen, SaveAs))
+            await press(pilot, "enter", "saved the card")
+            saved = (tmp_path / "card-1.txt").read_text()
+            assert saved.startswith("He" + WRITTEN) and "ab" * 32 in saved
+            assert shows(pilot, "verified: the plain loop")
 
 
 class TestLookingInside:

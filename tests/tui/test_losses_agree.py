@@ -53,6 +53,6 @@ async def test_on_the_screen(folder: Path, open_app: OpenApp) -> None:
         screen = screen_text(pilot)
     assert re.search(r"6/6 +val 3\.97 ★ +train 4\.02", screen)  # the status line
     assert re.search(r"6 +3\.97 ★", screen)  # the list of checkpoints
-    assert "val 3.972 nats = 5.73 bits per character" in screen  # below the chart
+    assert "val 3.972 ★ = 5.73 bits" in screen  # above the chart
     axis = [float(value) for value in re.findall(r"([\d.]+)┤", screen)]
     assert axis and all(3 < value < 4.6 for value in axis)  # per token it would be 5.5

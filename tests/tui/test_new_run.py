@@ -14,13 +14,18 @@ import pytest
 from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
-from textual.widgets import Button, Input, Label, Static
+from textual.widgets import Input, Label, Static
 
+from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
 from tuigpt.reports import CostReport, to_line
+from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.tui import app as app_module
 from tuigpt.tui.screens.new_run import cost
 from tuigpt.tui.screens.new_run.form import NewRun
+from tuigpt.tui.screens.new_run.radio import Radio
+from tuigpt.tui.screens.new_run.remembered import FORM_FILE
+from tuigpt.tui.screens.new_run.speeds import SPEEDS_FILE
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
 
 CHAT = "[red]Ana[/]: see you 😀 [link=\n" * 200
@@ -31,12 +36,13 @@ PATIENCE = 1500
 class Host(App[None]):
     CSS_PATH = Path(app_module.__file__).parent / "app.tcss"
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, like: RunRecord | None = None) -> None:
         super().__init__()
         self.home = home
+        self.like = like
 
     def on_mount(self) -> None:
-        self.push_screen(NewRun(self.home))
+        self.push_screen(NewRun(self.home, self.like))
 
 
 @asynccontextmanager
@@ -59,7 +65,19 @@ async def until(pilot: Pilot[None], condition: Callable[[], object]) -> None:
 
 
 def preview(pilot: Pilot[None]) -> str:
-    return str(pilot.app.screen.query_one(TextPreview).query_one(Static).render())
+    """All that the form tells of the text, in short and in full."""
+    screen = pilot.app.screen
+    parts = (screen.query_one(TextPreview), screen.query_one("#whole", Static))
+    return "\n".join(str(part.render()) for part in parts)
+
+
+def field(pilot: Pilot[None], name: str) -> Input:
+    return pilot.app.screen.query_one(f"#for-{name}", Input)
+
+
+def rows(pilot: Pilot[None], name: str) -> list[str]:
+    """The answers to a question, as they are shown."""
+    return str(pilot.app.screen.query_one(f"#{name}", Radio).render()).splitlines()
 
 
 def verdict(pilot: Pilot[None]) -> str:
@@ -125,26 +143,26 @@ async def test_the_text_is_shown_as_it_is_understood(home: Path, tmp_path: Path)
 async def test_another_choice_reads_the_text_anew(home: Path, tmp_path: Path) -> None:
     async with form(home, write(tmp_path, "a.txt", CHAT.encode())) as pilot:
         await until(pilot, lambda: "for validation" in preview(pilot))
-        pilot.app.screen.query_one("#val_fraction", Input).value = "0"
+        field(pilot, "val_fraction").value = "0"
         await until(pilot, lambda: "no validation" in preview(pilot))
         pilot.app.screen.query_one("#text", Input).value = str(tmp_path / "gone.txt")
-        await until(pilot, lambda: "no text at" in preview(pilot))
+        await until(pilot, lambda: "no text at" in verdict(pilot))
 
 
 async def test_an_encoding_is_offered_and_agreed_to_by_a_key(home: Path, tmp_path: Path) -> None:
     path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
     async with form(home, path) as pilot:
-        await until(pilot, lambda: verdict(pilot) == "ctrl+y  read as cp1252")
-        assert "is not UTF-8" in preview(pilot)
+        await until(pilot, lambda: verdict(pilot).endswith("ctrl+y  read as cp1252"))
+        assert "is not UTF-8" in verdict(pilot)
         await pilot.press("ctrl+y")
-        assert pilot.app.screen.query_one("#encoding", Input).value == "cp1252"
+        assert field(pilot, "encoding").value == "cp1252"
         await until(pilot, lambda: "read as cp1252" in preview(pilot))
         assert "naïve café “fine”" in preview(pilot)
 
 
 async def test_nothing_is_fetched_before_the_user_agrees(home: Path) -> None:
     async with form(home, "tinyshakespeare") as pilot:
-        await until(pilot, lambda: verdict(pilot) == "ctrl+y  fetch it now")
+        await until(pilot, lambda: verdict(pilot).endswith("ctrl+y  fetch it now"))
         assert not (home / "cache").exists()
 
 
@@ -153,6 +171,28 @@ async def test_too_short_is_said_with_both_sizes(home: Path, tmp_path: Path) -> 
         await until(pilot, lambda: "too short" in verdict(pilot))
         assert "889 characters to train on and 99 for validation" in verdict(pilot)
         assert "988 characters" in preview(pilot)
+
+
+async def test_the_nearest_name_is_offered_for_one_that_is_none(home: Path, tmp_path: Path) -> None:
+    path = write(tmp_path, "notes.txt", CHAT.encode())
+    async with form(home, str(tmp_path / "nots.txt")) as pilot:
+        await until(pilot, lambda: f"ctrl+y  take {path}" in verdict(pilot))
+        await pilot.press("ctrl+y")
+        assert pilot.app.screen.query_one("#text", Input).value == path
+        await until(pilot, lambda: "on 200 lines" in preview(pilot))
+
+
+async def test_tab_completes_a_path_and_then_goes_on(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "poems").mkdir()
+    path = write(tmp_path / "poems", "verse [1].txt", CHAT.encode())
+    async with form(home) as pilot:
+        await pilot.press(*f"{tmp_path}/po", "tab")
+        text = pilot.app.screen.query_one("#text", Input)
+        assert text.value == f"{tmp_path}/poems/"
+        await pilot.press("v", "tab")
+        assert text.value == path
+        await pilot.press("tab")
+        assert pilot.app.focused is pilot.app.screen.query_one("#preset")
 
 
 async def test_several_texts_have_a_semicolon_between(home: Path, tmp_path: Path) -> None:
@@ -170,39 +210,48 @@ async def test_every_part_of_the_form_is_in_reach(
 ) -> None:
     path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
     async with form(home, path, size) as pilot:
-        await until(pilot, lambda: verdict(pilot).startswith("ctrl+y"))
-        shown = pilot.app.screen.region
-        for part in (*pilot.app.screen.query(Input), *pilot.app.screen.query(Button)):
+        await until(pilot, lambda: "ctrl+y" in verdict(pilot))
+        await pilot.press("f2")
+        await pilot.pause()
+        screen = pilot.app.screen
+        shown = screen.query_one("#questions").region
+        for part in (*screen.query(Input), *screen.query(Radio), screen.query_one("#more")):
             part.scroll_visible(animate=False)
             await pilot.pause()
-            assert shown.contains_region(part.region) and part.region.height, part
-        assert pilot.app.screen.query_one(TextPreview).region.height >= 3
-        for label in pilot.app.screen.query("#fields Label").results(Label):
+            assert shown.overlaps(part.region) and part.region.height, part
+            for always in (*screen.query("#buttons Button"), screen.query_one("#verdict")):
+                assert screen.query_one("#foot").region.contains_region(always.region), always
+        for label in screen.query("#fields Label").results(Label):
             assert label.region.width >= cell_len(str(label.render())), label
 
 
-async def test_a_wrong_setting_is_said_instead(home: Path) -> None:
+async def test_a_wrong_setting_is_said_until_it_is_changed(home: Path) -> None:
     async with form(home) as pilot:
-        pilot.app.screen.query_one("#tokenizer", Input).value = "bpe:7"
+        field(pilot, "block_size").value = "-7"
         await pilot.pause()
-        assert "tokenizer is 'bpe:7'" in verdict(pilot)
-        assert pilot.app.screen.query_one("#tokenizer", Input).has_class("wrong")
+        assert "block size is -7" in verdict(pilot)
+        assert field(pilot, "block_size").has_class("wrong")
+        await pilot.press("f2", "f2", "down")
+        assert "block size is -7" in verdict(pilot)
+        field(pilot, "block_size").value = "64"
+        await pilot.pause()
+        assert verdict(pilot) == "" and not field(pilot, "block_size").has_class("wrong")
 
 
 async def test_fields_left_alone_follow_the_recipe(tmp_path: Path) -> None:
     async with form(tmp_path) as pilot:
-        fields = {
-            name: pilot.app.screen.query_one(f"#{name}", Input)
-            for name in ("recipe", "learning_rate", "batch_size")
-        }
-        assert fields["recipe"].value == "fast"
-        fast_rate = fields["learning_rate"].value
-        fields["batch_size"].value = "7"
-        fields["recipe"].value = "workshop"
-        await until(pilot, lambda: fields["learning_rate"].value == "0.001")
-        assert fields["batch_size"].value == "7"
-        fields["recipe"].value = "fast"
-        await until(pilot, lambda: fields["learning_rate"].value == fast_rate)
+        rate, batch = field(pilot, "learning_rate"), field(pilot, "batch_size")
+        fast_rate = rate.value
+        batch.value = "7"
+        await pilot.press("f2")
+        recipe = pilot.app.screen.query_one("#for-recipe", Radio)
+        recipe.focus()
+        await pilot.press("right")
+        assert recipe.chosen == "workshop"
+        await until(pilot, lambda: rate.value == "0.001")
+        assert batch.value == "7"
+        await pilot.press("left")
+        await until(pilot, lambda: rate.value == fast_rate)
 
 
 async def test_fields_left_alone_follow_the_device(
@@ -212,43 +261,44 @@ async def test_fields_left_alone_follow_the_device(
     told = as_told(device="cuda (a GPU)", device_type="cuda")
     timing(f"import sys; print(*sys.argv[1:], file=open({str(given)!r}, 'a')); print({told!r})")
     async with form(home) as pilot:
-        batch_size = pilot.app.screen.query_one("#batch_size", Input)
-        await until(pilot, lambda: "a step on cuda (a GPU)" in costs(pilot)[1])
+        batch_size = field(pilot, "batch_size")
+        await until(pilot, lambda: "each on cuda (a GPU)" in costs(pilot)[1])
         assert batch_size.value == "64"
         assert "--batch-size" not in given.read_text()  # the trainer knows by itself
         batch_size.value = "16"
         await until(pilot, lambda: "--batch-size=16" in given.read_text())
-        await until(pilot, lambda: "a step on cuda" in costs(pilot)[1])
         assert batch_size.value == "16"
 
 
-async def test_the_cost_is_reckoned_at_once_and_then_timed(home: Path, tmp_path: Path) -> None:
+async def test_every_size_is_reckoned_once_one_is_timed(home: Path) -> None:
     async with form(home) as pilot:
-        assert costs(pilot)[0].split("  ")[-1].startswith("about 438k parameters · ")
-        await until(pilot, lambda: "min in all" in costs(pilot)[1])
+        await until(pilot, lambda: "timing a few steps" in costs(pilot)[1])
+        await until(pilot, lambda: "measured" in costs(pilot)[1])
         first, second = costs(pilot)
-        assert "438k parameters · 79.4 MB or more · text read 4.8 times" in first
-        assert "22 min in all: 0.25 s a step on cpu" in second
-        pilot.app.screen.query_one("#max_steps", Input).value = "100"
-        await until(pilot, lambda: "30 s in all: 0.25 s a step on cpu" in costs(pilot)[1])
-        pilot.app.screen.query_one("#batch_size", Input).value = "8"
-        await until(pilot, lambda: "0.25 s" not in costs(pilot)[1])  # it is another step now
-        await until(pilot, lambda: "0.25 s" in costs(pilot)[1])
-        pilot.app.screen.query_one("#batch_size", Input).value = "no"
-        await until(pilot, lambda: costs(pilot) == [])
+        assert first.startswith("438k parameters · reads the text 4.8 times · 79.4 MB")
+        assert "22 min: 5,000 steps, 0.25 s each on cpu" in second
+        assert [row.split()[:4] for row in rows(pilot, "preset")] == [
+            ["●", "tiny", "2×128", "438k"], ["○", "small", "4×256", "3.2M"],
+            ["○", "medium", "6×384", "10.8M"], ["○", "large", "8×512", "25.4M"],
+        ]  # fmt: skip
+        assert " 22 min " in rows(pilot, "preset")[0]
+        assert "≈ 2 h" in rows(pilot, "preset")[1]  # nobody has timed that
+        field(pilot, "max_steps").value = "100"
+        await until(pilot, lambda: "30 s: 100 steps" in costs(pilot)[1])
+        field(pilot, "batch_size").value = "8"
+        await until(pilot, lambda: "about" in costs(pilot)[1])  # it is another step now
+        await until(pilot, lambda: "0.25 s each" in costs(pilot)[1])
+    async with form(home) as pilot:  # what was timed is known at once the next time
+        assert " 22 min " in rows(pilot, "preset")[0] and "≈" in rows(pilot, "preset")[1]
 
 
 async def test_minutes_become_steps_once_a_step_is_timed(home: Path) -> None:
     async with form(home) as pilot:
-        pilot.app.screen.query_one("#minutes", Input).value = "5"
-        await until(pilot, lambda: "text read" not in costs(pilot)[0])  # nobody knows yet
-        await until(
-            pilot, lambda: re.search(r"[\d,]+ steps in \w.* in all: 0.25 s", costs(pilot)[1])
-        )
-        await until(pilot, lambda: "text read" in costs(pilot)[0])
-        pilot.app.screen.query_one("#max_steps", Input).value = "100"
-        await until(pilot, lambda: "both tell the length" in verdict(pilot))
-        assert pilot.app.screen.query_one("#minutes", Input).has_class("wrong")
+        pilot.app.screen.query_one("#duration").focus()
+        await pilot.press("right")
+        assert "● 5 min" in rows(pilot, "duration")[0]
+        await until(pilot, lambda: re.search(r"min: 1,\d\d\d steps, 0.25 s each", costs(pilot)[1]))
+        await until(pilot, lambda: "reads the text" in costs(pilot)[0])
 
 
 async def test_too_little_memory_is_said_before_anything_starts(
@@ -257,10 +307,10 @@ async def test_too_little_memory_is_said_before_anything_starts(
     problem = "this needs at least 40 [GB] of memory, but cpu has 8 GB: try a smaller model"
     timing(f"print({as_told(problem=problem, calibration=None)!r})")
     async with form(home, size=(160, 45)) as pilot:
-        await until(pilot, lambda: problem in costs(pilot)[1])
+        await until(pilot, lambda: problem in verdict(pilot))
     timing("import sys; sys.exit('tuigpt: the disk is [full')")
     async with form(home) as pilot:
-        await until(pilot, lambda: "the disk is [full" in costs(pilot)[1])
+        await until(pilot, lambda: "the disk is [full" in verdict(pilot))
 
 
 async def test_a_timing_ends_with_its_settings_and_with_the_form(
@@ -277,7 +327,7 @@ async def test_a_timing_ends_with_its_settings_and_with_the_form(
         await until(pilot, lambda: len(list(started.iterdir())) == 1)
         assert "timing a few steps" in costs(pilot)[1]
         (first,) = (int(path.name) for path in started.iterdir())
-        pilot.app.screen.query_one("#block_size", Input).value = "32"
+        field(pilot, "block_size").value = "32"
         await until(pilot, lambda: len(list(started.iterdir())) == 2)
         await until(pilot, lambda: not is_running(first))
         (second,) = {int(path.name) for path in started.iterdir()} - {first}
@@ -285,11 +335,87 @@ async def test_a_timing_ends_with_its_settings_and_with_the_form(
         await until_ended(pilot, second)
 
 
+async def test_what_is_typed_at_once_reaches_the_path(home: Path) -> None:
+    async with form(home) as pilot:
+        await pilot.press(*"s/m short.txt")
+        assert pilot.app.screen.query_one("#text", Input).value == "s/m short.txt"
+        assert "● your file or folder" in str(pilot.app.screen.query_one("#own-mark").render())
+
+
+async def test_enter_chooses_and_starts_nothing(home: Path) -> None:
+    async with form(home) as pilot:
+        await pilot.press("up", "down", "enter")
+        await pilot.pause()
+        await pilot.press("down", "enter", "right", "right", "enter")
+        assert "● small" in rows(pilot, "preset")[1]
+        assert "● 15 min" in rows(pilot, "duration")[0]
+        assert isinstance(pilot.app.screen, NewRun)
+        assert not (home / "runs").exists()
+
+
+async def test_a_click_chooses(home: Path) -> None:
+    async with form(home) as pilot:
+        await pilot.click("#preset", offset=(8, 2))
+        assert "● medium" in rows(pilot, "preset")[2]
+        await pilot.click("#duration", offset=(rows(pilot, "duration")[0].index("15 min"), 0))
+        assert "● 15 min" in rows(pilot, "duration")[0]
+        await pilot.click("#own-mark")
+        assert pilot.app.focused is pilot.app.screen.query_one("#text")
+
+
+async def test_it_opens_as_it_was_left(home: Path, tmp_path: Path) -> None:
+    home.mkdir(exist_ok=True)
+    path = write(tmp_path, "a.txt", CHAT.encode())
+    async with form(home, path) as pilot:
+        field(pilot, "seed").value = "7"
+        await pilot.press("tab", "down", "tab", "right", "escape")
+    async with form(home) as pilot:
+        assert pilot.app.screen.query_one("#text", Input).value == path
+        assert field(pilot, "seed").value == "7"
+        assert "● small" in rows(pilot, "preset")[1]
+        assert "● 5 min" in rows(pilot, "duration")[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"preset": "huge", "fields": {"x": "1"}, "timings": [{}]}',
+        b'{"fields": {"recipe": "slow", "tokenizer": "bpe:0"}, "timings": 3}',
+    ],
+)
+async def test_a_damaged_memory_does_no_harm(home: Path, content: bytes) -> None:
+    home.mkdir(exist_ok=True)
+    for name in (FORM_FILE, SPEEDS_FILE):
+        (home / name).write_bytes(content)
+    async with form(home) as pilot:
+        assert "● tiny" in rows(pilot, "preset")[0]
+        assert verdict(pilot) == ""
+
+
+async def test_it_is_filled_as_for_a_run_like_another(home: Path) -> None:
+    record = RunRecord(
+        name="old", preset="small", model=GPTConfig(**PRESETS["small"], block_size=64),
+        train=TrainConfig(recipe="workshop", max_steps=700, patience=4, tokenizer="bpe:300"),
+        tokenizer=TokenizerFacts("bpe:300", 300),
+        corpus=CorpusFacts(name="b", sources=["/a/b.txt", "/c.txt"]),
+    )  # fmt: skip
+    async with Host(home, record).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert pilot.app.screen.query_one("#text", Input).value == "/a/b.txt; /c.txt"
+        assert "● small" in rows(pilot, "preset")[1]
+        assert "● until val stops falling" in "\n".join(rows(pilot, "duration"))
+        values = {n: field(pilot, n).value for n in ("max_steps", "patience", "block_size")}
+        assert values == {"max_steps": "700", "patience": "4", "block_size": "64"}
+        assert pilot.app.screen.query_one("#for-tokenizer", Radio).chosen == "bpe:300"
+
+
 async def test_overfitting_is_foreseen(home: Path, tmp_path: Path) -> None:
     async with form(home, write(tmp_path, "a.txt", CHAT.encode())) as pilot:
         await until(pilot, lambda: verdict(pilot).startswith("it will overfit: 80 parameters a"))
         assert pilot.app.screen.query_one("#verdict").has_class("doubtful")
-        pilot.app.screen.query_one("#max_steps", Input).value = "10"
+        field(pilot, "max_steps").value = "10"
         await until(pilot, lambda: verdict(pilot) == "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from textual.widgets import Input, Static
 from tui.conftest import entry, session
 from tui.test_checkpoints_pane import checkpoint
 
@@ -19,10 +21,12 @@ from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, History, SampleLin
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.tui import asking as asking_module
+from tuigpt.tui.messages import Acknowledged
 from tuigpt.tui.panes.training import pane as training_module
+from tuigpt.tui.panes.training.headline import Headline
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
-from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.tui.widgets.run_status import RunStatusLine
 
 PLAYS = {"guessing": 4.17, "letters": 3.32, "pairs": 2.48, "triples": 2.07}
 
@@ -37,7 +41,7 @@ def run(state: str = "training", message: str = "", name: str = "verse") -> Run:
 
 def history(*lines: AnyLine) -> History:
     made = History()
-    made.add(lines)
+    made.add(sorted(lines, key=lambda line: line.step))
     return made
 
 
@@ -58,8 +62,12 @@ class Host(App[None]):
     def compose(self) -> ComposeResult:
         yield TrainingPane(entry("training"), session())
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: list[str] = []
+
     def on_mount(self) -> None:
-        self.pane.focus()
+        self.query_one(LossChart).focus()
 
     def show(self, run: Run | None, history: History, grown: bool = True) -> None:
         self.pane.session.snapshot = Snapshot((run,) if run else (), None, run, history, grown)
@@ -71,7 +79,7 @@ class Host(App[None]):
 
     @property
     def words(self) -> str:
-        return str(self.query_one("#meaning").render())
+        return str(self.query_one(Headline).render())
 
     @property
     def chart(self) -> str:
@@ -80,17 +88,19 @@ class Host(App[None]):
 
     @property
     def samples(self) -> str:
-        transcript = self.query_one(Transcript)
         return "\n".join(
-            transcript.render_line(y).text.rstrip() for y in range(transcript.size.height)
+            str(self.query_one(f"#{part}", Static).render()) for part in ("samples-rule", "sample")
         )
+
+    def on_acknowledged(self, event: Acknowledged) -> None:
+        self.said.append(event.text)
 
 
 async def test_before_there_is_a_run_it_says_how_to_start_one() -> None:
     app = Host()
     async with app.run_test(size=(70, 30)):
         app.show(None, History(), True)
-        assert "ctrl+n" in " ".join(app.chart.split())
+        assert "ctrl+n" in " ".join(app.chart.split()) and "ctrl+n" in app.words
 
 
 @pytest.mark.parametrize("state", sorted(ALIVE | {"finished", "stopped", "failed", "lost"}))
@@ -104,70 +114,156 @@ async def test_every_state_can_be_shown_before_the_first_step(state: str) -> Non
 
 async def test_it_says_what_the_loss_means_and_that_it_memorises() -> None:
     app = Host()
-    async with app.run_test(size=(90, 30)) as pilot:
-        app.show(run(), history(step(1), evaluation(1, 2.5)), True)
-        assert "val 2.500 nats = 3.61 bits" in app.words and "in pairs" in app.words
-        later = history(evaluation(100, 1.5), step(200), evaluation(200, 2.0))
-        app.show(run(), later, True)
-        await pilot.pause()
-        assert "best, 1.50 at step 100" in app.words and "memorising" in app.words
+    async with app.run_test(size=(120, 30)):
+        app.show(run(), history(step(1), evaluation(0, 4.2), evaluation(1, 2.2)), True)
+        assert "common pairs of letters" in app.words and "still learning" in app.words
+        assert "val 2.200 ★ = 3.17 bits" in app.words
+        later = [step(n, 2.5 - n / 200) for n in range(1, 301)]
+        app.show(run(), history(*later, evaluation(100, 1.5), evaluation(300, 2.0)), True)
+        first, second = app.words.splitlines()
+        assert first.startswith("⚠ memorising: val has risen by 0.50 since step 100")
+        assert "step 100" in second and "dropout" in second
+        assert "░" in app.chart
 
 
 async def test_a_loss_that_is_no_number_is_told() -> None:
     app = Host()
     async with app.run_test(size=(90, 30)):
         app.show(run(), history(step(1), step(2, math.nan), evaluation(2, math.nan)), True)
-        assert "NaN at step 2" in app.chart
+        assert "not a number at step 2" in app.chart
         assert "diverged" in app.words
 
 
-async def test_samples_come_one_below_the_other() -> None:
+async def test_the_newest_sample_is_shown_until_an_older_one_is_chosen() -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
-        growing = history(sample(100, " or [not]"))
+        growing = history(sample(100, " or [not]"), sample(200, "\nto be"))
         app.show(run(), growing, True)
-        growing.add([sample(200, "\nto be")])
+        assert "step 200" in app.samples and "2 of 2" in app.samples
+        await pilot.press("tab", "left")
+        assert "step 100" in app.samples and "To be or [not]" in app.samples
+        growing.add([sample(300, " three")])
         app.show(run(), growing, True)
-        await pilot.pause()
-        text = app.samples
-        assert text.index("step 100") < text.index("To be or [not]") < text.index("step 200")
-        assert text.count("step 100") == 1
+        assert "step 100" in app.samples and "1 of 3" in app.samples
+        await pilot.press("right", "right", "right")
+        assert "To be three" in app.samples
+        growing.add([sample(400, " four")])
+        app.show(run(), growing, True)
+        assert "To be four" in app.samples
 
 
-async def test_another_run_has_other_samples() -> None:
-    app = Host()
-    async with app.run_test(size=(70, 40)) as pilot:
-        app.show(run(), history(sample(100, " one")), True)
-        app.show(run(name="other"), history(sample(7, " two")), True)
-        await pilot.pause()
-        assert "To be two" in app.samples and "To be one" not in app.samples
-        app.show(run(name="other"), History(), True)
-        await pilot.pause()
-        assert "To be" not in app.samples
-
-
-async def test_a_resumed_run_forgets_the_samples_ahead() -> None:
+async def test_a_sample_asked_for_lands_in_view(asked: list[str]) -> None:
     app = Host()
     async with app.run_test(size=(70, 40)) as pilot:
         growing = history(sample(100, " one"), sample(200, " two"))
         app.show(run(), growing, True)
+        await pilot.press("tab", "left", "g")
+        growing.add([sample(300, " three")])
+        app.show(run(), growing, True)
+        assert asked == ["sample"] and "To be three" in app.samples
+
+
+async def test_another_run_has_other_samples_and_a_resumed_one_forgets() -> None:
+    app = Host()
+    async with app.run_test(size=(70, 40)):
+        growing = history(sample(100, " one"), sample(200, " two"))
+        app.show(run(), growing, True)
         growing.add([EventLine(step=150, message="resumed at step 150")])
         app.show(run(), growing, True)
-        await pilot.pause()
-        assert "To be one" in app.samples and "To be two" not in app.samples
+        assert "To be one" in app.samples
+        app.show(run(name="other"), history(sample(7, " seven")), True)
+        assert "To be seven" in app.samples
+        app.show(run(name="other"), History(), True)
+        assert "To be" not in app.samples
 
 
 async def test_no_run_any_more() -> None:
     app = Host()
-    async with app.run_test(size=(70, 40)) as pilot:
+    async with app.run_test(size=(70, 40)):
         app.show(run(), history(step(1), evaluation(1, 2.0), sample(1, " one")), True)
         app.show(None, History(), True)
-        await pilot.pause()
-        assert app.words == "" and "To be" not in app.samples and "ctrl+n" in app.chart
+        assert "No run yet" in app.words and "To be" not in app.samples
         assert "verse" not in str(app.pane.border_title)
 
 
-RUNNING = {"pause", "stop", "sample", "checkpoint", "change", "discard"}
+async def test_the_cursor_reads_the_curve() -> None:
+    app = Host()
+    async with app.run_test(size=(120, 30)) as pilot:
+        lines = [
+            StepLine(step=n, loss=3 - n / 200, learning_rate=0.01, seconds=0.5)
+            for n in range(1, 201)
+        ]
+        app.show(run(), history(*lines, evaluation(100, 2.4), evaluation(200, 2.1)), True)
+        await pilot.press("left")
+        await pilot.pause()
+        assert "step 200" in app.words and "val 2.10" in app.words and "rate 0.01" in app.words
+        await pilot.press(*["left"] * 20)
+        await pilot.pause()
+        assert "step 200" not in app.words and "val 2.40" in app.words
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "rate" not in app.words
+
+
+async def test_the_axis_counts_what_is_chosen() -> None:
+    app = Host()
+    async with app.run_test(size=(90, 30)) as pilot:
+        app.show(run(), history(*(StepLine(step=n, loss=2.0, seconds=1.0) for n in range(1, 99))))
+        for unit in ("tokens", "time", "step"):
+            await pilot.press("x")
+            assert app.chart.splitlines()[-1].split()[0] == unit
+
+
+async def test_smoothing_is_the_users_choice() -> None:
+    app = Host()
+    async with app.run_test(size=(90, 30)) as pilot:
+        noisy = history(*(step(n, 2.0 + (n % 2)) for n in range(1, 500)))
+        app.show(run(), noisy)
+        smooth = app.chart
+        await pilot.press(*["left_square_bracket"] * 9)
+        await pilot.pause()
+        assert app.chart != smooth and "over 1 updates" in app.said[-1]
+
+
+async def test_a_finished_run_can_be_replayed() -> None:
+    app = Host()
+    async with app.run_test(size=(90, 30)) as pilot:
+        app.show(run("finished"), history(*(step(n) for n in range(1, 500)), evaluation(400, 2.0)))
+        await pilot.press("v")
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if "replay: step" in app.words:
+                break
+        assert "replay: step" in app.words
+        await pilot.press("v")
+        await pilot.pause()
+        assert "replay" not in app.words
+
+
+@pytest.mark.parametrize(("key", "name"), [("f7", "curves.csv"), ("f8", "loss_log.json"),
+                                           ("f9", "curves.svg")])  # fmt: skip
+async def test_the_curves_can_be_taken_along(
+    key: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    app = Host()
+    async with app.run_test(size=(90, 30)) as pilot:
+        app.show(run("finished"), history(step(1, 3.0), step(100, 2.5), evaluation(100, 2.25)))
+        await pilot.press(key)
+        await pilot.pause()
+    written = (tmp_path / f"verse-{name}").read_text(encoding="utf-8")
+    assert str(tmp_path) in app.said[-1]
+    if key == "f7":
+        assert written.splitlines() == ["step,train_loss,val_loss", "1,3.0,", "100,2.5,2.25"]
+    elif key == "f8":
+        assert json.loads(written) == {"steps": [1, 100], "train": [3.0, 2.5], "val": [2.25]}
+    else:
+        assert written.startswith("<svg") and "train" in written
+
+
+ALWAYS = {"next_unit", "smooth(-1)", "smooth(1)", "overlay", "replay", "log", "save_csv",
+          "save_loss_log", "save_svg"}  # fmt: skip
+RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard"}
 
 
 @pytest.fixture
@@ -191,11 +287,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     [
         ("training", RUNNING),
         ("evaluating", RUNNING),
-        ("paused", RUNNING),
+        ("paused", RUNNING - {"pause"} | {"unpause"}),
         ("stopped", {"resume_run"}),
         ("lost", {"resume_run"}),
         ("failed", {"resume_run"}),
-        ("finished", set()),
+        ("finished", {"extend"}),
     ],
 )
 async def test_only_what_can_be_done_is_offered(
@@ -205,10 +301,58 @@ async def test_only_what_can_be_done_is_offered(
     async with app.run_test(size=(70, 40)) as pilot:
         app.show(replace(run(state), checkpoints=(checkpoint(7),)), History(), False)
         actions = [b.action for b in TrainingPane.BINDINGS if isinstance(b, Binding)]
-        assert {a for a in actions if app.pane.check_action(a, ())} == offered
-        await pilot.press(*"psgkr")
+        assert {a for a in actions if app.pane.check_action(a, ())} - ALWAYS == offered
+        await pilot.press(*"psgke")
+        if "resume_run" in offered:
+            await pilot.press("r")
         await pilot.pause()
-        assert len(asked) == len(offered - {"change", "discard"})
+        assert len(asked) == len(offered - {"change", "discard", "extend"})
+
+
+async def test_a_finished_run_is_trained_further(asked: list[str]) -> None:
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        done = replace(run("finished"), checkpoints=(checkpoint(7),))
+        app.show(replace(done, status=RunStatus("finished", step=100, max_steps=100)), History())
+        await pilot.press("r")
+        await pilot.pause()
+        app.screen.query_one(Input).value = "50"
+        await pilot.press("enter")
+        await pilot.pause()
+        verdict = str(app.screen.query_one("#verdict", Static).render())
+        assert asked == [] and "more than the 100 it has done" in verdict
+        app.screen.query_one(Input).value = "250"
+        await pilot.press("enter")
+        await pilot.pause()
+        assert asked == ["--resume verse --max-steps=250"]
+
+
+async def test_the_trainers_log_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "trainer.log").write_text("step 1\n\x1b[31mstep 2\n", encoding="utf-8")
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.show(replace(run(), folder=tmp_path), History())
+        await pilot.press("t")
+        await pilot.pause()
+        shown = "\n".join(str(s.render()) for s in app.screen.query(Static))
+        assert "step 1\n␛[31mstep 2" in shown
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen is app.screen_stack[0]
+
+
+async def test_an_acknowledgement_stands_in_the_status_line() -> None:
+    class Line(App[None]):
+        def compose(self) -> ComposeResult:
+            yield RunStatusLine(id="run-status")
+
+    app = Line()
+    async with app.run_test(size=(60, 3)) as pilot:
+        line = app.query_one(RunStatusLine)
+        line.run_name, line.status = "verse", RunStatus("training", step=413, max_steps=5000)
+        line.acknowledge("saved step 413 [b]")
+        await pilot.pause()
+        assert str(line.render()).endswith("saved step 413 [b]") and "verse" in str(line.render())
 
 
 async def test_a_run_that_saved_nothing_is_not_to_be_resumed(asked: list[str]) -> None:
@@ -233,6 +377,5 @@ async def test_an_unchanged_run_is_not_drawn_anew(monkeypatch: pytest.MonkeyPatc
     async with app.run_test(size=(70, 40)):
         same = history(step(1), evaluation(1, 2.0))
         app.show(run(), same, True)
-        for name in ("show", "refresh"):
-            monkeypatch.setattr(app.query_one(LossChart), name, lambda *a: pytest.fail("drawn"))
+        monkeypatch.setattr(app.query_one(LossChart), "refresh", lambda *a: pytest.fail("drawn"))
         app.show(run(), same, False)

@@ -112,6 +112,20 @@ class TestNothingIsLost:
                 assert app.transcript.render_line(y).cell_length == 6
             assert app.lines[:3] == ["日本", "語日", "本語"]
 
+    @pytest.mark.parametrize("text", ["❤️a❤️b" * 9, "a🇩🇪🇫🇷b" * 9, "கவிதை நிலா " * 9, "e\u0301x" * 20])
+    async def test_what_is_drawn_as_one_is_never_cut(self, text: str) -> None:
+        clusters = ["❤️", "🇩🇪", "🇫🇷", "e\u0301", "வி", "தை"]
+        app = Host()
+        async with app.run_test(size=(8, 60)) as pilot:
+            app.transcript.append(text)
+            await pilot.pause()
+            rows = [app.transcript.render_line(y) for y in range(60)]
+            assert all(row.cell_length == 8 for row in rows)
+            shown = "".join(row.text.rstrip() for row in rows)
+            assert shown.replace(" ", "") == text.replace(" ", "")
+            for cluster in clusters:
+                assert sum(row.text.count(cluster) for row in rows) == text.count(cluster)
+
 
 class TestItIsNeverMarkup:
     @pytest.mark.parametrize("text", BRACKETS)

@@ -7,14 +7,11 @@ import unicodedata
 
 import pytest
 
-from tuigpt.loss import Baselines
 from tuigpt.wording import (
     age,
     duration,
     file_size,
-    gap_in_words,
     loss_text,
-    meaning_of_loss,
     one_line,
     overfitting,
     short_count,
@@ -23,64 +20,6 @@ from tuigpt.wording import (
     times,
     visible,
 )
-
-PLAYS = Baselines(guessing=4.17, letters=3.32, pairs=2.48, triples=2.07)
-
-
-@pytest.mark.parametrize(
-    ("loss", "words"),
-    [
-        (4.33, "nothing learned"),
-        (4.17, "nothing learned"),
-        (3.3, "how often each letter"),
-        (2.5, "in pairs"),
-        (2.0, "first recognisable words"),
-        (1.57, "the shape of a play"),
-        (1.3, "verse that hold together"),
-        (1.1, "fluent verse"),
-        (0.5, "reciting"),
-        (0.0, "reciting"),
-    ],
-)
-def test_what_a_loss_on_the_plays_means(loss: float, words: str) -> None:
-    assert words in meaning_of_loss(loss, PLAYS, "shakespeare")
-
-
-@pytest.mark.parametrize(
-    ("loss", "words"),
-    [
-        (2.0, "nothing learned"),
-        (1.0, "how often each letter"),
-        (0.6, "in pairs"),
-        (0.35, "in threes"),
-        (0.2, "more than counting three letters"),
-        (0.0, "more than counting three letters"),
-    ],
-)
-def test_what_a_loss_on_any_text_means(loss: float, words: str) -> None:
-    """Told by its own baselines: another text is easy where the plays are hard."""
-    said = meaning_of_loss(loss, Baselines(2.08, 1.2, 0.7, 0.3), "poems")
-    assert words in said and "play" not in said and "verse" not in said
-
-
-def test_what_a_loss_means_where_only_guessing_is_known() -> None:
-    assert "nothing learned" in meaning_of_loss(1.35, Baselines.of_symbols(4))
-    assert "better than guessing" in meaning_of_loss(5.0, Baselines.of_symbols(3000))
-    assert meaning_of_loss(0.0, Baselines.of_symbols(1)) and meaning_of_loss(1.0, Baselines())
-
-
-def test_a_loss_that_is_no_number_means_that_the_model_has_diverged() -> None:
-    assert meaning_of_loss(math.nan, PLAYS) == meaning_of_loss(math.inf, PLAYS)
-    assert "diverged" in meaning_of_loss(math.nan, PLAYS)
-
-
-def test_the_gap_between_best_and_now() -> None:
-    assert gap_in_words([]) == gap_in_words([(0, 4.0)]) == ""
-    assert "no overfitting yet" in gap_in_words([(0, 4.0), (100, 3.0)])
-    assert "no overfitting yet" in gap_in_words([(100, 3.0), (200, 3.02)])  # noise
-    words = gap_in_words([(0, 4.0), (1500, 1.57), (5000, 2.34)])
-    assert "1.57 at step 1,500" in words and "+0.77" in words and "memorising" in words
-    assert "no overfitting yet" in gap_in_words([(0, 4.0), (100, 3.0), (200, math.nan)])
 
 
 @pytest.mark.parametrize(
@@ -142,11 +81,6 @@ class TestTextOnATerminal:
     def test_one_line(self) -> None:
         assert one_line("a\nb\r\nc") == "a⏎b␍⏎c"
         assert "\n" not in one_line("".join(map(chr, range(256))))
-
-
-def test_a_loss_worse_than_guessing_is_not_called_untrained() -> None:
-    assert "learning rate" in meaning_of_loss(176255.7, PLAYS)
-    assert "nothing learned" in meaning_of_loss(4.34, PLAYS)
 
 
 def test_how_often_and_how_long_in_few_characters() -> None:

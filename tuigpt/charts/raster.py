@@ -1,17 +1,56 @@
-"""A canvas of braille dots, two by four in a cell, in layers of which the last one wins a cell."""
+"""A canvas of dots in layers of which the last one wins a cell, and a sheet of characters."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from tuigpt.charts.scale import Bucket
+from tuigpt.charts.series import Bucket
 
 Cell = tuple[str, int]
 """A character and the layer that it belongs to, -1 for none."""
 
-_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
 _BLANK: Cell = (" ", -1)
+
+_BRAILLE_BITS = (0x01, 0x08, 0x02, 0x10, 0x04, 0x20, 0x40, 0x80)
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """How dots become characters.
+
+    Attributes:
+        name: What users call it in the settings.
+        wide: Dots in a cell from left to right.
+        high: Dots in a cell from top to bottom.
+        characters: One for each pattern; bit number `y * wide + x` is the dot at (x, y).
+        val: Marks a point of the val curve, "" where the dots draw it.
+        best: Marks the best point.
+        shade: Fills the gap between the curves.
+    """
+
+    name: str
+    wide: int
+    high: int
+    characters: str
+    val: str
+    best: str
+    shade: str
+
+
+BRAILLE = Glyphs(
+    "braille", 2, 4,
+    "".join(
+        chr(0x2800 + sum(bit for i, bit in enumerate(_BRAILLE_BITS) if pattern >> i & 1))
+        for pattern in range(256)
+    ),
+    val="", best="", shade="░",
+)  # fmt: skip
+BLOCKS = Glyphs("blocks", 2, 2, " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█", val="o", best="*", shade="░")
+ASCII = Glyphs("ascii", 1, 2, " '.:", val="o", best="*", shade="/")
+
+GLYPHS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}
 
 
 class Canvas:
@@ -20,16 +59,18 @@ class Canvas:
     Whatever lies outside is cut off, and coordinates that are not finite draw nothing.
     """
 
-    def __init__(self, width: int, height: int, layers: int = 1) -> None:
+    def __init__(self, width: int, height: int, layers: int = 1, glyphs: Glyphs = BRAILLE) -> None:
         """Start blank.
 
         Args:
             width: Cells in a row.
             height: Rows.
             layers: How many layers there are.
+            glyphs: What the dots become.
         """
         self.width, self.height = max(0, width), max(0, height)
-        self.dots_wide, self.dots_high = 2 * self.width, 4 * self.height
+        self.glyphs = glyphs
+        self.dots_wide, self.dots_high = glyphs.wide * self.width, glyphs.high * self.height
         self._layers = [[0] * (self.width * self.height) for _ in range(layers)]
 
     def dot(self, layer: int, x: float, y: float) -> None:
@@ -45,7 +86,7 @@ class Canvas:
             y0: Where it starts.
             x1: Where it ends.
             y1: Where it ends.
-            every: Set only every so-manieth dot, counted from the edge of the canvas.
+            every: Set only each dot of this number, counted from the edge of the canvas.
         """
         right, bottom = self.dots_wide - 1, self.dots_high - 1
         if not (0 <= x0 <= right and 0 <= x1 <= right and 0 <= y0 <= bottom and 0 <= y1 <= bottom):
@@ -59,9 +100,10 @@ class Canvas:
         steep = -dy > dx
         error = dx + dy
         bits, width = self._layers[layer], self.width
+        wide, high = self.glyphs.wide, self.glyphs.high
         while True:
             if every == 1 or (y if steep else x) % every == 0:
-                bits[(y >> 2) * width + (x >> 1)] |= _DOTS[x & 1][y & 3]
+                bits[y // high * width + x // wide] |= 1 << (y % high * wide + x % wide)
             if x == end_x and y == end_y:
                 return
             doubled = 2 * error
@@ -72,15 +114,51 @@ class Canvas:
                 error += dx
                 y += step_y
 
-    def polyline(self, layer: int, points: Iterable[tuple[float, float]], every: int = 1) -> None:
-        """Join points by lines; a point that is not finite interrupts, a lone one is a dot."""
-        before: tuple[float, float] | None = None
-        for point in points:
-            if not (math.isfinite(point[0]) and math.isfinite(point[1])):
+    def bar(self, layer: int, x: int, y0: float, y1: float) -> None:
+        """Draw a vertical line between two heights, in any order."""
+        if not 0 <= x < self.dots_wide or math.isnan(y0) or math.isnan(y1):
+            return
+        y0, y1 = (max(-1e9, min(y, 1e9)) for y in (y0, y1))
+        top, bottom = max(0, round(min(y0, y1))), min(self.dots_high - 1, round(max(y0, y1)))
+        wide, high = self.glyphs.wide, self.glyphs.high
+        bits, width, column = self._layers[layer], self.width, x // wide
+        full = sum(1 << (y * wide + x % wide) for y in range(high))
+        for row in range(top // high, bottom // high + 1):
+            mask = full
+            if row * high < top or (row + 1) * high > bottom + 1:
+                inside = range(max(top, row * high), min(bottom + 1, (row + 1) * high))
+                mask = sum(1 << (y % high * wide + x % wide) for y in inside)
+            bits[row * width + column] |= mask
+
+    def curve(
+        self,
+        layer: int,
+        buckets: Sequence[Bucket],
+        height: Callable[[float], float],
+        every: int = 1,
+    ) -> None:
+        """Draw what the unthinned series would: a bar a column, joined by lines.
+
+        A gap takes the whole cell, since a single missing column of dots is not seen.
+
+        Args:
+            layer: The layer to draw on.
+            buckets: From left to right.
+            height: The distance of a value from the top, in dots.
+            every: Set only each dot of this number.
+        """
+        wide = self.glyphs.wide
+        gaps = {bucket.column // wide for bucket in buckets if bucket.is_gap}
+        before: tuple[int, float] | None = None
+        for column, first, low, high, last in buckets:
+            if column // wide in gaps:
                 before = None
                 continue
-            self.line(layer, *(before or point), *point, every=every)
-            before = point
+            start = height(first)
+            self.line(layer, *(before or (column, start)), column, start, every)
+            if low < high:
+                self.bar(layer, column, height(low), height(high))
+            before = column, height(last)
 
     def dotted(self, layer: int, y: float, every: int = 2) -> None:
         """Draw a horizontal line of dots across the canvas."""
@@ -89,10 +167,11 @@ class Canvas:
     def rows(self) -> list[list[Cell]]:
         """The characters, with the layer that owns each: the last one with a dot in the cell."""
         cells = [_BLANK] * (self.width * self.height)
+        characters = self.glyphs.characters
         for index, layer in enumerate(self._layers):
             for position, bits in enumerate(layer):
                 if bits:
-                    cells[position] = (chr(0x2800 + bits), index)
+                    cells[position] = (characters[bits], index)
         return [cells[row * self.width : (row + 1) * self.width] for row in range(self.height)]
 
     def _clip(
@@ -125,21 +204,6 @@ class Canvas:
         )
 
 
-def outline(buckets: Sequence[Bucket]) -> list[tuple[float, float]]:
-    """The points of a poly-line that draws what the unthinned series would, one bucket a dot.
-
-    A gap takes the whole cell, since a single missing column of dots is not seen.
-    """
-    gaps = {bucket.column // 2 for bucket in buckets if bucket.is_gap}
-    points: list[tuple[float, float]] = []
-    for column, first, low, high, last, _ in buckets:
-        if column // 2 in gaps:
-            points.append((column, math.nan))
-        else:
-            points += [(column, value) for value in dict.fromkeys((first, low, high, last))]
-    return points
-
-
 class Grid:
     """A sheet of characters, each with the name of what it belongs to."""
 
@@ -161,7 +225,17 @@ class Grid:
 
     def owners(self, x: int, y: int, length: int) -> set[str]:
         """What the cells from (x, y) to the right belong to, "" for blank ones."""
+        if not 0 <= y < self.height:
+            return set()
         return {owner for _, owner in self._cells[y][max(0, x) : x + length]}
+
+    def is_blank(self, x: int, y: int) -> bool:
+        """Whether nothing was written into a cell; outside there is nothing to write into."""
+        return 0 <= x < self.width and 0 <= y < self.height and self._cells[y][x][1] == ""
+
+    def lines(self) -> list[str]:
+        """The sheet as text, without blanks at the ends of its rows."""
+        return ["".join(cell for cell, _ in row).rstrip() for row in self._cells]
 
     def runs(self, y: int) -> list[tuple[str, str]]:
         """The text of a row in runs of one owner; blank cells join the run before them."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
+from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
@@ -38,7 +39,8 @@ def run(
         UserError: no run with these settings can start.
     """
     end_cleanly_on_signals()
-    from tuigpt.training.plan import Plan
+    with waiting("starting"):
+        from tuigpt.training.plan import Plan
 
     model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as progress:

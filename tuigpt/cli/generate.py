@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuigpt.cli.flags import add_checkpoint, add_device, add_sample_settings, count, given_fields
-from tuigpt.cli.model import note, note_on_prompt, open_model
+from tuigpt.cli.live_line import waiting
+from tuigpt.cli.model import marked, note, note_on_prompt, open_model
 from tuigpt.cli.parser import Command, Parser
 from tuigpt.config import SampleConfig
 from tuigpt.errors import Setting, UserError
@@ -189,11 +190,16 @@ def _report_copies(
 ) -> None:
     from tuigpt.generation.copies import copies
 
-    found = copies(find_corpus(path, loaded.header.corpus), text, at_least, cache)
+    with waiting("looking for copies"):
+        found = copies(find_corpus(path, loaded.header.corpus), text, at_least, cache)
     note(
         f"{found.share:.0%} stands in {one_line(found.corpus)!r}, in copies of {at_least} and more"
         " characters"
     )
+    if sys.stderr.isatty():
+        if found.copies:
+            print(f"\n{marked(text, found, sys.stderr)}\n", file=sys.stderr)
+        return
     for copy in found.copies:
         part = one_line(text[copy.start : copy.start + copy.length])
         note(f"  line {copy.line:,}: {part!r}")
@@ -204,7 +210,8 @@ def _verified(
 ) -> bool:
     from tuigpt.generation.judge import verify
 
-    place = verify(loaded, prompt.ids, config, ids)
+    with waiting("writing it again with the plain loop"):
+        place = verify(loaded, prompt.ids, config, ids)
     if place is None:
         note(f"verified, seed {config.seed}: the plain loop writes the same {len(ids):,} tokens")
         return True

@@ -17,16 +17,26 @@ from tuigpt.cli.flags import (
     count,
     given_fields,
 )
-from tuigpt.cli.model import choose_checkpoint, note, note_on_prompt, open_model, read_text
+from tuigpt.cli.ink import Ink
+from tuigpt.cli.live_line import waiting
+from tuigpt.cli.model import (
+    choose_checkpoint,
+    marked,
+    note,
+    note_on_prompt,
+    open_model,
+    read_text,
+)
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
-from tuigpt.generation.protocol import Candidate, Copies
+from tuigpt.generation.protocol import Candidate
 from tuigpt.loss import Baselines
 from tuigpt.paths import cache_dir, home_dir
 from tuigpt.runs.header import read_header
 from tuigpt.runs.record import find_corpus
-from tuigpt.wording import meaning_of_loss, one_line, symbols_shown, visible
+from tuigpt.story import stage_of
+from tuigpt.wording import one_line, symbols_shown
 
 TOP = 10
 """Tokens that `next` shows; the others stand in one line."""
@@ -45,7 +55,8 @@ def score_text(home: Path, spec: str, file: str, device: str, as_json: bool) -> 
 
     from tuigpt.generation.judge import score
 
-    found = score(loaded, text)
+    with waiting("measuring the text"):
+        found = score(loaded, text)
     if found.dropped:
         unknown = symbols_shown(found.dropped)
         note(f"the model does not know {unknown}: {found.left_out:,} characters left out")
@@ -59,7 +70,7 @@ def score_text(home: Path, spec: str, file: str, device: str, as_json: bool) -> 
     print(
         f"{found.nats_per_character:.4f} nats = {found.bits_per_character:.4f} bits per character,"
         f" perplexity {found.perplexity:.2f}, over {found.characters:,} characters:"
-        f" {meaning_of_loss(found.nats_per_character, baselines)}"
+        f" {stage_of(found.nats_per_character, baselines)}"
     )
     ids = tokenizer.encode(found.text)
     for surprise, place in heapq.nlargest(3, zip(found.surprises, range(len(ids)), strict=False)):
@@ -94,14 +105,18 @@ def next_token(
     others = [row for row in others if row not in picked]
     rows = [(rank, repr(one_line(option.text)), option) for rank, option in [*shown, *picked]]
     width = max(7, *(len(text) for _, text, _ in rows))
-    print(f"rank  {'token':{width}}   learned  tempered  drawn from")
+    ink = Ink(sys.stdout)
+    print(ink.paint(f"rank  {'token':{width}}   learned  tempered  drawn from", "quiet"))
     most = max(candidate.drawn_from for _, candidate in ranked)
     for rank, text, candidate in rows:
-        bar = _bar(candidate.drawn_from / most)
-        mark = "  <- picked" if candidate.token == found.chosen.token else ""
-        print(f"{rank:4}  {text:{width}}  {_shares([candidate])}  {bar}{mark}".rstrip())
+        chosen = candidate.token == found.chosen.token
+        bar = ink.paint(_bar(candidate.drawn_from / most), "accent")
+        mark = ink.paint("  <- picked", "best") if chosen else ""
+        row = f"{rank:4}  {text:{width}}  {_shares([candidate])}"
+        print(f"{ink.paint(row, 'name') if chosen else row}  {bar}{mark}".rstrip())
     if others:
-        print(f"      {f'{len(others):,} more':{width}}  {_shares([other for _, other in others])}")
+        shares = _shares([other for _, other in others])
+        print(ink.paint(f"      {f'{len(others):,} more':{width}}  {shares}", "quiet"))
     return 0
 
 
@@ -128,7 +143,8 @@ def recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -> in
     checkpoint = choose_checkpoint(home, spec)
     corpus = find_corpus(checkpoint.path, read_header(checkpoint.path).corpus)
     text = read_text(file)
-    found = copies(corpus, text, at_least, cache_dir(home))
+    with waiting("looking for copies"):
+        found = copies(corpus, text, at_least, cache_dir(home))
     if as_json:
         print(msgspec.json.encode(found).decode())
         return 0
@@ -137,20 +153,9 @@ def recite(home: Path, spec: str, file: str, at_least: int, as_json: bool) -> in
         f" in copies of {at_least} and more characters"
     )
     if found.copies:
-        shown = visible if sys.stdout.isatty() else str
-        print(f"\n{shown(_marked(text, found))}\n")
+        print(f"\n{marked(text, found, sys.stdout)}\n")
         print("⟦…⟧ line " + ", ".join(f"{copy.line:,}" for copy in found.copies))
     return 0
-
-
-def _marked(text: str, found: Copies) -> str:
-    """The text with each copy between brackets."""
-    parts, end = [], 0
-    for copy in found.copies:
-        start, stop = copy.start, copy.start + copy.length
-        parts += [text[end:start], "⟦", text[start:stop], "⟧"]
-        end = stop
-    return "".join([*parts, text[end:]]).strip("\n")
 
 
 def _add_file(parser: Parser) -> None:

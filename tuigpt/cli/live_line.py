@@ -1,19 +1,39 @@
-"""A line that tells how far something is: it lives on a terminal, and comes anew elsewhere."""
+"""What tells how far something is: it lives on a terminal, and comes anew elsewhere."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TextIO
 
 LIVE_EVERY = 0.1
 """Least seconds between two drawings on a terminal."""
 
 
+def is_live(stream: TextIO) -> bool:
+    """Whether a stream is a terminal on which a line can be drawn over."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def columns() -> int:
+    """How wide a line may be without touching the terminal's last column, where it might wrap."""
+    return max(1, shutil.get_terminal_size().columns - 1)
+
+
+def fitted(line: str, width: int) -> str:
+    """A line of at most so many columns; what is cut ends in an ellipsis."""
+    from rich.cells import cell_len, set_cell_size
+
+    return line if cell_len(line) <= width else set_cell_size(line, width - 1).rstrip() + "…"
+
+
 class LiveLine:
-    """Draws one line over and over on a terminal; in a pipe or log it prints a line now and then.
+    """Draws a line or two over and over on a terminal; elsewhere it prints a line now and then.
 
     A stream that fails, such as a pipe without a reader or a file on a full disk, is written to no
     more; it never ends what is told of.
@@ -29,24 +49,29 @@ class LiveLine:
             plain_every: least seconds between two lines where the stream is no terminal.
             quiet_for: seconds at the beginning in which nothing is shown.
         """
-        self.live = stream.isatty()
+        self.live = is_live(stream)
         self.unread = False
         self._stream = stream
         self._every = LIVE_EVERY if self.live else plain_every
         self._due = time.monotonic() + quiet_for
-        self._drawn = False
+        self._rows = 0
 
-    def show(self, line: str) -> None:
-        """How far it is now; shown if that has not been done only just now."""
+    def show(self, line: str, block: Callable[[int], Sequence[str]] | None = None) -> None:
+        """How far it is now; shown if that has not been done only just now.
+
+        Args:
+            block: what a terminal shows instead: rows, none wider than the given columns.
+        """
         now = time.monotonic()
         if now < self._due:
             return
         self._due = now + self._every
-        if self.live:
-            self._write(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K")
-            self._drawn = True
-        else:
+        if not self.live:
             self._write(f"{line}\n")
+            return
+        rows = block(columns()) if block else [fitted(line, columns())]
+        self._write(self._back() + "\x1b[K\n".join(rows) + "\x1b[J")
+        self._rows = len(rows)
 
     def print(self, line: str) -> None:
         """A line that stays; what follows is drawn below it."""
@@ -55,9 +80,13 @@ class LiveLine:
 
     def wipe(self) -> None:
         """Take what is drawn off the terminal."""
-        if self._drawn:
-            self._write("\r\x1b[K")
-        self._drawn = False
+        if self._rows:
+            self._write(f"{self._back()}\x1b[J")
+        self._rows = 0
+
+    def _back(self) -> str:
+        """Moves to the beginning of what is drawn."""
+        return "\r" + (f"\x1b[{self._rows - 1}A" if self._rows > 1 else "")
 
     def _write(self, text: str) -> None:
         try:
@@ -67,3 +96,16 @@ class LiveLine:
             self.unread = error.errno == errno.EPIPE
             # What is still in the stream's buffer must not fail again at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._stream.fileno())
+
+
+@contextmanager
+def waiting(words: str) -> Iterator[None]:
+    """Say on a terminal what is being waited for: importing PyTorch alone takes seconds."""
+    shown = is_live(sys.stderr)
+    if shown:
+        print(f"{words} …", end="", file=sys.stderr, flush=True)
+    try:
+        yield
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)

@@ -48,8 +48,19 @@ COMMANDS = {
     "ask": ("runs", "pause, resume, stop or change a running training"),
     "stop": ("runs", "have a running training save and stop"),
     "cache": ("cache", "show what is kept to save time, or clear it"),
+    "completion": ("completion", "print a script that completes all this in your shell"),
 }
 """Each command: the module of this package that has it in its `COMMANDS`, and what it does."""
+
+_SECTIONS = {
+    "train": "train a model",
+    "generate": "write with it, and judge what is written",
+    "import": "exchange models with other programs",
+    "list": "keep runs and checkpoints",
+    "ask": "reach a running training",
+    "cache": "this machine",
+}
+"""Titles in the help, by the first command below each."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -104,12 +115,7 @@ def _run(arguments: Sequence[str]) -> int:
         name, *own = rest
         if name not in COMMANDS:
             program.unknown("command", name, COMMANDS)
-        module, about = COMMANDS[name]
-        command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
-        description = f"{about[0].upper()}{about[1:]}."
-        parser = Parser(name, command.usage, description, command.examples)
-        command.add_flags(parser)
-        add_home(parser)
+        command, parser = parser_of(name)
         home = options.home
         options = parser.parse(own)
         options.home = options.home or home
@@ -122,6 +128,17 @@ def _run(arguments: Sequence[str]) -> int:
         return BAD_INPUT
 
 
+def parser_of(name: str) -> tuple[Command, Parser]:
+    """One of `COMMANDS`, and what reads its arguments."""
+    module, about = COMMANDS[name]
+    command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
+    description = f"{about[0].upper()}{about[1:]}."
+    parser = Parser(name, command.usage, description, command.examples)
+    command.add_flags(parser)
+    add_home(parser)
+    return command, parser
+
+
 def _run_app(options: Namespace) -> int:
     from tuigpt.cli.app import run
 
@@ -130,14 +147,18 @@ def _run_app(options: Namespace) -> int:
 
 def _program() -> Parser:
     width = max(map(len, COMMANDS))
-    commands = [f"{name:{width}}  {about}" for name, (_, about) in COMMANDS.items()]
+    commands = []
+    for name, (_, about) in COMMANDS.items():
+        if name in _SECTIONS:
+            commands.append(f"\n{_SECTIONS[name]}:")
+        commands.append(f"  {name:{width}}  {about}")
     parser = Parser(
         "",
         "[COMMAND] [flags]",
-        "\n  ".join(
+        "\n".join(
             [
-                "Train a small GPT in the terminal, watch it learn, prompt it.\n"
-                "Without a command, tuigpt opens the app.\n\ncommands:",
+                "Train a small GPT in the terminal, watch it learn, prompt it.",
+                "Without a command, tuigpt opens the app.",
                 *commands,
             ]
         ),

@@ -17,9 +17,9 @@ from tuigpt.runs.manage import (
     delete_checkpoints,
     delete_run,
     empty_trash,
+    look_into_trash,
     rename_run,
     thinnable,
-    trash_size,
     undo,
 )
 from tuigpt.runs.marks import note, star
@@ -125,7 +125,7 @@ def _delete(options: Namespace) -> int:
         print(empty_trash(home).words)
     elif not options.specs:
         raise UserError(
-            f"name a run or a checkpoint; the trash holds {file_size(trash_size(home))}"
+            f"name a run or a checkpoint; the trash holds {file_size(look_into_trash(home).size)}"
         )
     return delete(home, options.specs)
 

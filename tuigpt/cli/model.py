@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
+from tuigpt.cli.ink import Ink
+from tuigpt.cli.live_line import waiting
 from tuigpt.errors import UserError
+from tuigpt.generation.protocol import Copies
 from tuigpt.runs.folder import Checkpoint, open_run
 from tuigpt.runs.names import find_checkpoint, passed_over
-from tuigpt.wording import file_size, symbols_shown, with_line_feeds
+from tuigpt.wording import file_size, symbols_shown, visible, with_line_feeds
 
 if TYPE_CHECKING:
     from tuigpt.generation.decode import Prompt
@@ -58,24 +59,26 @@ def open_model(home: Path, spec: str, device: str) -> tuple[Checkpoint, LoadedCh
         UserError: there is no such checkpoint or device, or the checkpoint is broken.
     """
     found = choose_checkpoint(home, spec)
-    with _waking():
+    with waiting("waking the model"):
         from tuigpt.generation.judge import open_checkpoint
         from tuigpt.model.device import resolve_device
 
         return found, open_checkpoint(found.path, resolve_device(device))
 
 
-@contextmanager
-def _waking() -> Iterator[None]:
-    """Say on a terminal what is being waited for: importing torch alone takes seconds."""
-    shown = sys.stderr.isatty()
-    if shown:
-        print("waking the model …", end="", file=sys.stderr, flush=True)
-    try:
-        yield
-    finally:
-        if shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+def marked(text: str, found: Copies, stream: TextIO) -> str:
+    """A text with each copy between brackets, and coloured where the stream has colours."""
+    ink = Ink(stream)
+    shown = visible if stream.isatty() else str
+    parts, end = [], 0
+    for copy in found.copies:
+        start, stop = copy.start, copy.start + copy.length
+        rows = shown(text[start:stop]).split("\n")
+        parts += [
+            shown(text[end:start]), "⟦", "\n".join(ink.paint(row, "copy") for row in rows), "⟧",
+        ]  # fmt: skip
+        end = stop
+    return "".join([*parts, shown(text[end:])]).strip("\n")
 
 
 def read_text(file: str) -> str:

@@ -47,6 +47,9 @@ class Parser(argparse.ArgumentParser):
 
     A flag that takes a value takes the next argument, whatever that begins with. Underscores in
     the name of a flag stand for hyphens, as the workshop spells them; nothing else is touched.
+
+    Attributes:
+        flags: each flag by each of its names.
     """
 
     def __init__(self, command: str, usage: str, about: str, examples: Sequence[str] = ()) -> None:
@@ -64,14 +67,14 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
-        self._flags: dict[str, argparse.Action] = {}
+        self.flags: dict[str, argparse.Action] = {}
         self.flag("-h", "--help", action="help", help="show this help and leave")
 
     def flag(self, *names: str, group: Group | None = None, **details: Any) -> None:
         """Declare a flag; `details` are those of `add_argument`."""
         container: Group = self if group is None else group
         action = container.add_argument(*names, **details)
-        self._flags |= dict.fromkeys(names, action)
+        self.flags |= dict.fromkeys(names, action)
 
     def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
         """Read all arguments. What cannot be understood ends the program."""
@@ -118,10 +121,10 @@ class Parser(argparse.ArgumentParser):
                 others.append(argument)
                 continue
             typed, equals, value = argument.partition("=")
-            name = typed if typed in self._flags else typed.replace("_", "-")
-            if name not in self._flags:
-                self.unknown("flag", typed, self._flags)
-            if self._flags[name].nargs is None:
+            name = typed if typed in self.flags else typed.replace("_", "-")
+            if name not in self.flags:
+                self.unknown("flag", typed, self.flags)
+            if self.flags[name].nargs is None:
                 if not equals and not left:
                     self.error(f"{name} needs a value")
                 value = value if equals else left.pop(0)

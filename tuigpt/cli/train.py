@@ -7,6 +7,7 @@ import sys
 from argparse import SUPPRESS, Namespace
 
 from tuigpt.cli.flags import add_settings, add_text, count, given_fields
+from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.paths import home_dir
@@ -30,6 +31,10 @@ def _add_flags(parser: Parser) -> None:
         "--nproc", group=run, default="1", metavar="N",
         help="share each batch among N processes of this machine, such as one for each GPU",
     )  # fmt: skip
+    parser.flag(
+        "--json", group=run, action="store_true",
+        help="print JSON Lines for programs instead (docs/formats.md says which)",
+    )  # fmt: skip
     parser.flag("--log-file", help=SUPPRESS)
     add_settings(parser)
 
@@ -42,9 +47,11 @@ def _run(options: Namespace) -> int:
 
         return run_together(nproc, str(train_fields.get("device", "auto")), options.arguments)
 
-    from tuigpt.cli.console import Console
-    from tuigpt.training.command import TrainCommand
-    from tuigpt.training.process import run
+    with waiting("starting"):
+        from tuigpt.cli.console import Console
+        from tuigpt.cli.events import Events
+        from tuigpt.training.command import TrainCommand
+        from tuigpt.training.process import run
 
     command = TrainCommand(
         home=home_dir(options.home),
@@ -57,7 +64,7 @@ def _run(options: Namespace) -> int:
         train_fields=train_fields,
         log_file=options.log_file,
     )
-    return run(command, Console(sys.stdout))
+    return run(command, (Events if options.json else Console)(sys.stdout))
 
 
 COMMANDS = {

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import attrgetter, itemgetter
 from pathlib import Path
 
@@ -107,12 +108,12 @@ class Run:
         """Of the training part, or None where `run.json` does not tell."""
         return self.record.corpus.characters_per_token if self.record else None
 
-    @property
+    @cached_property
     def last(self) -> Checkpoint | None:
         good = [c for c in self.checkpoints if not c.problem]
         return good[-1] if good else None
 
-    @property
+    @cached_property
     def best(self) -> Checkpoint | None:
         """The checkpoint with the lowest validation loss, the earlier one of equals."""
         measured = [

@@ -194,9 +194,18 @@ def _move_back(now: Path, before: Path) -> None:
     os.rename(now, before)
 
 
-def trash_size(home: Path) -> int:
-    """Bytes that emptying the trash would free."""
-    return sum(entry.size for _, entry in _entries(home))
+@dataclass(frozen=True)
+class TrashFacts:
+    """What lies in the trash: how many things can be undone, and the bytes that they take."""
+
+    entries: int = 0
+    size: int = 0
+
+
+def look_into_trash(home: Path) -> TrashFacts:
+    """What could be undone, or freed for good."""
+    sizes = [entry.size for _, entry in _entries(home)]
+    return TrashFacts(len(sizes), sum(sizes))
 
 
 def trash_mark(home: Path) -> int:

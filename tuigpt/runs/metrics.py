@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import math
 import os
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -231,7 +232,7 @@ class History:
         samples: newest text for each step that was sampled; of very many every second one.
         events: what was told in words, such as that a setting was changed; the newest.
         n_events: how many there were, those included that are kept no more.
-        learning_rate: of the newest update.
+        updates: learning rate, gradient norm and time of the updates.
         train_characters_per_token: of the training part, or None where that is not known.
         characters_per_token: of the newest evaluation.
     """
@@ -242,8 +243,8 @@ class History:
     samples: list[SampleLine] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     n_events: int = 0
-    learning_rate: float | None = None
     characters_per_token: float = 1.0
+    updates: Updates = field(default_factory=lambda: Updates(), compare=False)
     _train_thinner: _Thinner = field(default_factory=lambda: _Thinner(), compare=False)
     _val_thinner: _Thinner = field(default_factory=lambda: _Thinner(), compare=False)
 
@@ -288,7 +289,7 @@ class History:
         self.train += points.items()
         if len(self.train) > MOST_POINTS:
             self._train_thinner.thin(self.train)
-        self.learning_rate = updates[-1].learning_rate if updates else self.learning_rate
+        self.updates.extend(updates)
 
     def _newest(self) -> int:
         ends = [s[-1][0] for s in (self.train, self.val) if s]
@@ -297,6 +298,7 @@ class History:
     def _forget_after(self, step: int) -> None:
         for series in (self.train, self.val):
             del series[bisect_left(series, (step + 1,)) :]
+        self.updates.forget_after(step)
         while self.samples and self.samples[-1].step > step:
             self.samples.pop()
 
@@ -323,6 +325,72 @@ class History:
         self.samples.append(msgspec.structs.replace(line, **short))
         if len(self.samples) > MOST_SAMPLES:
             del self.samples[1:-1:2]
+
+
+MOST_GROUPS = 2000
+"""Groups of updates of which more are put together two by two."""
+
+
+class Updates:
+    """How the updates of a run went, in groups of so many steps that memory is bounded.
+
+    Attributes:
+        steps: the last step of each group.
+        learning_rates: of that step.
+        grad_norms: the largest of the group, before clipping; NaN where none was finite.
+        seconds: mean time of an update of the group.
+        elapsed: seconds spent on all updates up to that step.
+    """
+
+    def __init__(self) -> None:
+        self.steps = array("q")
+        self.learning_rates = array("d")
+        self.grad_norms = array("d")
+        self.seconds = array("d")
+        self.elapsed = array("d")
+        self._size = 1
+
+    def extend(self, lines: Sequence[StepLine]) -> None:
+        """Take in updates whose steps ascend, in place of those known from the first of them on."""
+        if lines:
+            self.forget_after(lines[0].step - 1)
+        for start in range(0, len(lines), self._size):
+            self._add(lines[start : start + self._size])
+        while len(self.steps) > MOST_GROUPS:
+            self._halve()
+
+    def _add(self, group: Sequence[StepLine]) -> None:
+        last = group[-1]
+        norms = [line.grad_norm for line in group if line.grad_norm is not None]
+        spent = sum(line.seconds or 0.0 for line in group)
+        self.steps.append(last.step)
+        self.learning_rates.append(math.nan if last.learning_rate is None else last.learning_rate)
+        self.grad_norms.append(max(norms, default=math.nan))
+        self.seconds.append(spent / len(group))
+        self.elapsed.append(spent + (self.elapsed[-1] if self.elapsed else 0.0))
+
+    def forget_after(self, step: int) -> None:
+        """Forget what was ahead of a step that a run was resumed from."""
+        kept = bisect_right(self.steps, step)
+        for column in (
+            self.steps,
+            self.learning_rates,
+            self.grad_norms,
+            self.seconds,
+            self.elapsed,
+        ):
+            del column[kept:]
+
+    def _halve(self) -> None:
+        odd = len(self.steps) % 2
+        pairs = zip(self.grad_norms[odd::2], self.grad_norms[odd + 1 :: 2], strict=True)
+        self.grad_norms[odd:] = array("d", [max(pair) for pair in pairs])
+        pairs = zip(self.seconds[odd::2], self.seconds[odd + 1 :: 2], strict=True)
+        self.seconds[odd:] = array("d", [sum(pair) / 2 for pair in pairs])
+        self.steps[odd:] = self.steps[odd + 1 :: 2]
+        self.learning_rates[odd:] = self.learning_rates[odd + 1 :: 2]
+        self.elapsed[odd:] = self.elapsed[odd + 1 :: 2]
+        self._size *= 2
 
 
 class _Thinner:

@@ -21,7 +21,7 @@ from tuigpt.runs.follow import Follower
 from tuigpt.tui.asking import ask
 from tuigpt.tui.commands import Command, all_commands
 from tuigpt.tui.guarded import LOG_FILE, GuardedApp
-from tuigpt.tui.messages import OpenCheckpoint, StartingRun, WatchRun
+from tuigpt.tui.messages import Acknowledged, OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.screens.confirm import Confirm
@@ -134,6 +134,10 @@ class TuigptApp(GuardedApp):
     def _watch_run(self, event: WatchRun) -> None:
         self.session.watch = event.name
         self.action_show_pane("training")
+
+    @on(Acknowledged)
+    def _acknowledge(self, event: Acknowledged) -> None:
+        self._status_line.acknowledge(event.text)
 
     @on(StartingRun)
     def _starting_run(self, event: StartingRun) -> None:

@@ -28,3 +28,10 @@ class StartingRun(Message):
     """A trainer is being started for this run; "" once it has its run folder, or was refused."""
 
     name: str
+
+
+@dataclass
+class Acknowledged(Message):
+    """Something was done, or is being done, as asked: for the status line."""
+
+    text: str

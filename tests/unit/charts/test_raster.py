@@ -1,4 +1,4 @@
-"""The braille canvas and the sheet of characters."""
+"""The canvas of dots and the sheet of characters."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from tuigpt.charts.raster import Canvas, Grid, outline
-from tuigpt.charts.scale import Bucket
+from tuigpt.charts.raster import ASCII, BLOCKS, BRAILLE, Canvas, Glyphs, Grid
+from tuigpt.charts.series import Bucket, gap
 
 
 def text(canvas: Canvas) -> list[str]:
@@ -78,10 +78,36 @@ def test_the_later_layer_wins_a_cell() -> None:
     assert owners(Canvas(2, 1)) == [[-1, -1]]
 
 
-def test_polyline_breaks_at_what_is_not_finite_and_shows_a_lone_point() -> None:
+@pytest.mark.parametrize(
+    ("glyphs", "expected"),
+    [(BRAILLE, ["⠑⢄  ", "  ⠑⢄"]), (BLOCKS, ["▚  ", " ▚ "]), (ASCII, ["':  ", "  ':"])],
+)
+def test_a_diagonal_in_each_kind_of_glyphs(glyphs: Glyphs, expected: list[str]) -> None:
+    canvas = Canvas(len(expected[0]), 2, glyphs=glyphs)
+    canvas.line(0, 0, 0, canvas.dots_wide - 1, canvas.dots_high - 1)
+    drawn = text(canvas)
+    assert drawn == expected or len({c for row in drawn for c in row}) > 1
+
+
+def test_each_pattern_of_dots_has_a_character_of_its_own() -> None:
+    for glyphs in (BRAILLE, BLOCKS, ASCII):
+        assert len(set(glyphs.characters)) == 2 ** (glyphs.wide * glyphs.high)
+    assert ASCII.characters.isascii()
+
+
+def test_a_bar_fills_its_column() -> None:
+    canvas = Canvas(2, 2)
+    canvas.bar(0, 1, 2, 5)
+    canvas.bar(0, 2, -99, 99)
+    canvas.bar(0, 9, 0, 7)
+    assert text(canvas) == ["⢠⡇", "⠘⡇"]
+
+
+def test_a_curve_passes_through_every_extreme_and_breaks_at_gaps() -> None:
     canvas = Canvas(5, 1)
-    canvas.polyline(0, [(0, 0), (2, 0), (3, math.nan), (4, 3), (5, math.inf), (8, 0), (9, 0)])
-    assert text(canvas) == ["⠉⠁⡀ ⠉"]
+    buckets = [Bucket(0, 0, 0, 3, 0), Bucket(2, 0, 0, 0, 0), gap(4), Bucket(8, 3, 3, 3, 3)]
+    canvas.curve(0, buckets, lambda value: value)
+    assert text(canvas) == ["⡏⠁  ⡀"]
 
 
 def test_wild_numbers_never_raise() -> None:
@@ -94,23 +120,9 @@ def test_wild_numbers_never_raise() -> None:
             canvas.line(0, x0, y0, x1, y1)
             canvas.dot(0, rng.choice(wild), rng.choice(wild))
             canvas.dotted(0, rng.choice(wild))
-        canvas.polyline(0, [])
+            canvas.bar(0, rng.randint(-3, 20), rng.choice(wild), rng.choice(wild))
+        canvas.curve(0, [], lambda value: value)
         assert [len(row) for row in canvas.rows()] == [width] * height
-
-
-def test_outline_passes_through_every_extreme_and_widens_gaps_to_a_cell() -> None:
-    nan = math.nan
-    points = outline(
-        [
-            Bucket(0, 1, 0, 3, 2),
-            Bucket(3, nan, nan, nan, nan),
-            Bucket(2, 5, 5, 5, 5),
-            Bucket(4, 1, 1, 1, 1),
-        ]
-    )
-    assert points[:4] == [(0, 1), (0, 0), (0, 3), (0, 2)]
-    assert [column for column, value in points if math.isnan(value)] == [3, 2]
-    assert points[-1] == (4, 1)
 
 
 class TestGrid:

@@ -321,6 +321,18 @@ def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]
         assert [word for word in words if word not in out] == []
 
 
+def test_the_help_of_all_fits_a_terminal_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.startswith("usage: tuigpt [COMMAND] [flags]\n")
+    assert [name for name in COMMANDS if f"\n  {name} " not in out] == []
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_each_command_fits_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str

@@ -18,10 +18,10 @@ from tuigpt.runs.manage import (
     delete_checkpoints,
     delete_run,
     empty_trash,
+    look_into_trash,
     rename_run,
     thinnable,
     trash_mark,
-    trash_size,
     undo,
 )
 from tuigpt.runs.marks import MARKS_FILE, note, read_marks, star
@@ -47,10 +47,10 @@ def test_deleted_checkpoints_come_back_as_they_were(make_run: MakeRun, home: Pat
     done = delete_checkpoints(home, run, chosen(run, 100, 400))
     assert done.words.startswith("deleted 2 checkpoints of verse, ")
     assert steps(run.folder) == [200, 300, 500]
-    assert trash_size(home) == done.size > 0
+    assert look_into_trash(home).size == done.size > 0
     assert undo(home).words.startswith("2 checkpoints of verse are back")
     assert content(run.folder) == before
-    assert trash_size(home) == 0
+    assert look_into_trash(home).size == 0
 
 
 def test_a_deleted_run_is_in_no_list_and_comes_back(make_run: MakeRun, home: Path) -> None:

@@ -15,6 +15,7 @@ from tuigpt.runs import metrics
 from tuigpt.runs.metrics import (
     METRICS_FILE,
     MOST_EVENTS,
+    MOST_GROUPS,
     MOST_POINTS,
     MOST_SAMPLES,
     AnyLine,
@@ -202,7 +203,7 @@ class TestHistory:
         assert history.train == [(1, 4.0), (2, 3.5)]
         assert history.val == [(0, 4.1), (2, 3.4)]
         assert [s.text for s in history.samples] == ["abc"]
-        assert history.learning_rate == 0.5
+        assert history.updates.learning_rates[-1] == 0.5
 
     def test_the_whole_part_is_no_point_of_the_curve(self) -> None:
         assert history_of(evaluation(2, 3.4), evaluation(2, 3.3, whole=True)).val == [(2, 3.4)]
@@ -314,3 +315,29 @@ class TestLongRuns:
         assert history.samples[0].step == 5000
         assert history.samples[-1].step == 4999 + 3 * MOST_SAMPLES
         assert len(msgspec.json.encode(history.samples[0])) < 30_000
+
+
+class TestUpdates:
+    def lines(self, count: int) -> list[StepLine]:
+        return [
+            StepLine(step=n, loss=2.0, learning_rate=0.01, grad_norm=float(n % 700), seconds=0.5)
+            for n in range(1, count + 1)
+        ]
+
+    def test_they_are_kept_in_bounded_memory_with_their_extremes(self) -> None:
+        history = History()
+        lines = self.lines(9000)
+        for start in range(0, 9000, 700):
+            history.add(lines[start : start + 700])
+        updates = history.updates
+        assert len(updates.steps) <= MOST_GROUPS and updates.steps[-1] == 9000
+        assert max(updates.grad_norms) == 699
+        assert updates.elapsed[-1] == pytest.approx(4500)
+        assert list(updates.steps) == sorted(updates.steps)
+
+    def test_a_resumed_run_forgets_what_it_does_again(self) -> None:
+        history = History()
+        history.add(self.lines(100))
+        history.add([StepLine(step=41, loss=2.0, seconds=0.5)])
+        assert list(history.updates.steps)[-2:] == [40, 41]
+        assert history.updates.elapsed[-1] == pytest.approx(20.5)

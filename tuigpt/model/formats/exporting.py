@@ -15,9 +15,10 @@ from tuigpt.files import folder_in_the_making, to_json, write_atomic
 from tuigpt.model.checkpoint import LoadedCheckpoint, load_checkpoint
 from tuigpt.model.formats.huggingface import to_huggingface
 from tuigpt.model.formats.nanogpt import META, to_nanogpt
-from tuigpt.model.formats.workshop import LOSS_LOG, LossLog, loss_log, to_workshop
+from tuigpt.model.formats.workshop import to_workshop
 from tuigpt.runs.folder import CHECKPOINTS, Checkpoint
 from tuigpt.runs.header import Header
+from tuigpt.runs.loss_log import LOSS_LOG, LossLog, loss_log
 from tuigpt.runs.metrics import METRICS_FILE, EvalLine, MetricsTail, StepLine
 from tuigpt.text.tokenizer import CharTokenizer
 

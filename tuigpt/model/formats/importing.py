@@ -21,9 +21,10 @@ from tuigpt.model.formats.huggingface import is_huggingface, read_huggingface
 from tuigpt.model.formats.nanogpt import GPT2_VOCABULARIES, is_nanogpt, read_nanogpt
 from tuigpt.model.formats.torch_file import open_torch_file
 from tuigpt.model.formats.vocabulary import read_meta
-from tuigpt.model.formats.workshop import LOSS_LOG, is_workshop, read_loss_log, read_workshop
+from tuigpt.model.formats.workshop import is_workshop, read_workshop
 from tuigpt.runs.folder import CHECKPOINTS, checkpoint_path
 from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.loss_log import LOSS_LOG, read_loss_log
 from tuigpt.runs.metrics import CheckpointLine, EvalLine, MetricsLog, Point, StepLine
 from tuigpt.runs.names import free_name, new_run_folder
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, write_run_record

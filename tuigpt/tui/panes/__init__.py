@@ -11,7 +11,7 @@ PANES = (
         make=GeneratePane,
     ),
     PaneEntry(
-        "training", "Training", "ctrl+t", "Go to the loss chart and the samples", "#training",
+        "training", "Training", "ctrl+t", "Go to the loss chart and the samples", "#chart",
         column=2, make=TrainingPane,
     ),
     PaneEntry(

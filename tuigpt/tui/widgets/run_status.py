@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 from textual.reactive import reactive
+from textual.timer import Timer
 from textual.widget import Widget
 
 from tuigpt.runs.status import RunStatus
@@ -15,6 +16,9 @@ _MARKS = {
 }  # fmt: skip
 
 _BAR = 10
+
+SAID_FOR = 4.0
+"""Seconds."""
 
 _STATE_WIDTH = len("◍ evaluating 100%")
 """So that what stands behind the state stays where it is."""
@@ -29,16 +33,38 @@ class RunStatusLine(Widget):
 
     run_name: reactive[str] = reactive("")
     status: reactive[RunStatus | None] = reactive(None)
+    said: reactive[str] = reactive("")
+    """What was done as asked, at the right end for a few seconds."""
+
+    _forget: Timer | None = None
+
+    def acknowledge(self, text: str) -> None:
+        """Say for some seconds that something was done."""
+        self.said = one_line(text)
+        if self._forget is not None:
+            self._forget.stop()
+        self._forget = self.set_timer(SAID_FOR, self._say_no_more)
+
+    def _say_no_more(self) -> None:
+        self.said = ""
 
     def render(self) -> Content:
+        if not self.said:
+            return self._line(self.size.width - 2)
+        room = self.size.width - 2
+        said = Content.styled(self.said, "$text-success").truncate(room, ellipsis=True)
+        line = self._line(room - said.cell_length - 2)
+        return Content.assemble(line, " " * (room - line.cell_length - said.cell_length), said)
+
+    def _line(self, width: int) -> Content:
         status = self.status
         if status is None:
             return Content.assemble(("tuigpt", "bold"), ("  no run yet", "$foreground-muted"))
         pieces = self._pieces(status)
-        line = pieces[0]
+        line = pieces[0].truncate(max(0, width), ellipsis=True)
         for piece in pieces[1:]:
             longer = Content.assemble(line, "  ", piece)
-            if longer.cell_length > self.size.width - 2:
+            if longer.cell_length > width:
                 break
             line = longer
         return line

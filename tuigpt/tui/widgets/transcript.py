@@ -55,6 +55,7 @@ class Transcript(ScrollView, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "transcript--prompt",
         "transcript--text",
+        "transcript--copied",
         "transcript--note",
         "transcript--error",
         "transcript--rule",
@@ -68,6 +69,7 @@ class Transcript(ScrollView, can_focus=True):
         scrollbar-size-vertical: 1;
         & > .transcript--prompt { text-style: bold; color: $text-primary; }
         & > .transcript--text { color: $foreground; }
+        & > .transcript--copied { color: $text-warning; text-style: underline; }
         & > .transcript--note { color: $foreground 60%; }
         & > .transcript--error { color: $text-error; }
         & > .transcript--rule { color: $foreground 60%; }
@@ -122,7 +124,7 @@ class Transcript(ScrollView, can_focus=True):
         """Add text at the end. Control characters are shown as pictures.
 
         Args:
-            style: prompt, text, note or error.
+            style: prompt, text, copied, note or error.
         """
         if not text:
             return

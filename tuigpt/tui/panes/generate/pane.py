@@ -22,19 +22,33 @@ from textual.widgets import Input, Label, Static, TextArea
 
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError, UserError
-from tuigpt.generation.card import tuigpt_command
+from tuigpt.files import write_output
+from tuigpt.generation.card import card, tuigpt_command, workshop_command
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import (
+    Copies,
     Failed,
     Logprobs,
     NextTokenFound,
     Report,
     Tokens,
+    Verified,
     Window,
 )
+from tuigpt.paths import user_path
 from tuigpt.runs.folder import Checkpoint
+from tuigpt.settings import read_settings
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.inside import MOST, Inside, OtherToken
+from tuigpt.tui.panes.generate.kept import (
+    Kept,
+    KeptText,
+    keep,
+    keep_prompt,
+    read_prompts,
+    read_texts,
+)
+from tuigpt.tui.panes.generate.save import SaveAs
 from tuigpt.tui.panes.generate.texts import ENDLESS, Entry, Texts, WrittenText
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -100,6 +114,12 @@ class Writer(Protocol):
         top_logprobs: int = 100,
     ) -> NextTokenFound: ...
 
+    async def copies(self, checkpoint: Path, text: str) -> Copies: ...
+
+    async def verify(
+        self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]
+    ) -> Verified: ...
+
 
 class TextsView(Transcript):
     """The transcript of the pane, and what can be done with a text in it."""
@@ -110,6 +130,14 @@ class TextsView(Transcript):
         Binding("s", "text('star')", "star", id="text.star", tooltip="Mark the text with a star"),
         Binding("x,delete", "text('delete')", "delete", id="text.delete",
                 tooltip="Take the text out of the list; u brings it back"),
+        Binding("m", "text('mark_copies')", "mark copies", id="text.mark-copies",
+                tooltip="Mark what is copied word for word from the training text, and say where"),
+        Binding("w", "text('save')", "save", id="text.save",
+                tooltip="Write the text to a file, exactly as it is"),
+        Binding("v", "text('verify')", "verify", id="text.verify", show=False,
+                tooltip="Compare the text with what the plain loop writes, without any cache"),
+        Binding("d", "text('card')", "card", id="text.card", show=False,
+                tooltip="Verify the text and save it with all that prints it again: a submission"),
         Binding("u", "text('undo_delete')", "undo delete", id="text.undo-delete",
                 tooltip="Bring back the text that was deleted last"),
         Binding("p", "text('choose(-1)')", "text above", id="text.above", show=False,
@@ -237,6 +265,9 @@ A text longer than the model's context is written with a rolling window, which i
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
         self._texts = Texts()
+        self._kept = Kept(session.home)
+        self._keeping = False
+        self._keep_lock = asyncio.Lock()
         self._at_work: Entry | None = None
         self._number: int | None = None
         self._hurried = False
@@ -259,8 +290,54 @@ A text longer than the model's context is written with a rolling window, which i
             yield self._past
         yield self._prompt
 
+    def on_mount(self) -> None:
+        self._read_kept()
+
     async def on_unmount(self) -> None:
+        if self._at_work is not None:
+            self.action_stop()
         await self._generator.close()
+
+    # --- over sessions ---
+
+    @work(group="kept")
+    async def _read_kept(self) -> None:
+        """Show what was written before, unless the user has switched that off."""
+        home = self.session.home
+        self._keeping = (await asyncio.to_thread(read_settings, home)).keep_texts
+        if not self._keeping:
+            return
+        self._prompt.set_history(await asyncio.to_thread(read_prompts, home))
+        found = await asyncio.to_thread(read_texts, home)
+        if found:
+            now, self._texts.entries = self._texts.entries, {}
+            self._kept.load(self._texts, found)
+            self._texts.entries |= now
+            self._redraw()
+            self.refresh_bindings()
+
+    def _keep(self, entry: Entry, *texts: WrittenText) -> None:
+        """Keep texts as they are now."""
+        records = [self._kept.record(entry, text) for text in texts]
+        self._write_down([record for record in records if record is not None])
+
+    def _write_down(self, records: list[KeptText]) -> None:
+        if self._keeping and records:
+            self.app.run_worker(self._add_to_file(records), group="keep", exit_on_error=False)
+
+    async def _add_to_file(self, records: list[KeptText]) -> None:
+        try:
+            async with self._keep_lock:
+                await asyncio.to_thread(keep, self.session.home, records)
+        except OSError as error:
+            self.app.notify(f"texts cannot be kept: {error}", severity="error")
+
+    async def _add_prompt(self, prompt: str) -> None:
+        try:
+            async with self._keep_lock:
+                await asyncio.to_thread(keep_prompt, self.session.home, prompt)
+        except OSError as error:
+            self.app.notify(f"prompts cannot be kept: {error}", severity="error")
 
     def on_resize(self, event: Resize) -> None:
         self.set_class(event.size.width < 78 and event.size.height >= 24, "-stacked")
@@ -312,6 +389,8 @@ A text longer than the model's context is written with a rolling window, which i
                 step = parameters[0]
                 assert isinstance(step, int)
                 return entry is not None and 0 <= entry.at + step < len(entry.texts)
+            case "mark_copies" | "save" | "verify" | "card":
+                return entry is not None and entry.text.over
             case "again" | "edit" | "star" | "delete" | "choose" | "copy_command":
                 return entry is not None
             case "continue":
@@ -476,6 +555,8 @@ A text longer than the model's context is written with a rolling window, which i
 
         def closed(other: OtherToken | None) -> None:
             self._look_ahead()
+            if entry is not None and text.in_parts:
+                self._keep(entry, text)
             if other is not None and entry is not None:
                 self._branch(entry, text, other)
 
@@ -506,6 +587,9 @@ A text longer than the model's context is written with a rolling window, which i
         event.stop()
         if (asked := self._ask()) is not None:
             checkpoint, config = asked
+            if self._keeping:
+                prompt = self._add_prompt(event.text)
+                self.app.run_worker(prompt, group="keep", exit_on_error=False)
             window = self._window(checkpoint, config, event.text)
             self._begin(WrittenText(checkpoint, event.text, config, window))
 
@@ -558,6 +642,7 @@ A text longer than the model's context is written with a rolling window, which i
                 self._report(entry, text, report)
         self.writing = False
         self._at_work = None
+        self._keep(entry, text)
         if not text.problem:
             self._look_ahead()
         self._show_rule(entry)
@@ -594,8 +679,10 @@ A text longer than the model's context is written with a rolling window, which i
         entry, self._at_work = self._at_work, None
         if self.writing and entry is not None:
             entry.text.stop()
+            self._keep(entry, entry.text)
             self._show_rule(entry)
-            self._look_ahead()
+            if self.is_running:
+                self._look_ahead()
         self.writing = False
 
     async def action_hurry(self) -> None:
@@ -665,7 +752,7 @@ A text longer than the model's context is written with a rolling window, which i
         if config != before:
             text.changes.append((text.count, config))
         text.over, text.stopped, text.in_parts = False, False, text.count > 0
-        text.problem = ""
+        text.problem, text.copies = "", None
         text.config = replace(text.config, max_new_tokens=length)
         text.window = self._window(text.checkpoint, config, text.prompt)
         text.doing = "reading the text …"
@@ -687,6 +774,8 @@ A text longer than the model's context is written with a rolling window, which i
     def action_star(self) -> None:
         if (entry := self._texts.entry) is not None:
             entry.text.starred = not entry.text.starred
+            if entry.text.over:
+                self._keep(entry, entry.text)
             self._show_rule(entry)
 
     def action_delete(self) -> None:
@@ -694,14 +783,103 @@ A text longer than the model's context is written with a rolling window, which i
             if entry is self._at_work:
                 self.action_stop()
             self._texts.delete(entry)
+            self._write_down(self._kept.deleted(entry))
             self._choose(None)
             self._redraw()
 
     def action_undo_delete(self) -> None:
         if (entry := self._texts.restore()) is not None:
+            self._keep(entry, *entry.texts)
             self._redraw()
             self._choose(entry)
             self._transcript.show_entry(entry.number)
+
+    @work(group="mark", exclusive=True)
+    async def action_mark_copies(self) -> None:
+        """Mark what is copied from the training text, or take the marks away."""
+        if (entry := self._texts.entry) is None:
+            return
+        text = entry.text
+        if text.copies is not None:
+            text.copies = None
+        else:
+            try:
+                text.copies = await self._generator.copies(text.checkpoint.path, text.whole)
+            except UserError as error:
+                self.app.notify(str(error), severity="error")
+                return
+        self._redraw()
+        self._transcript.show_entry(entry.number)
+
+    def action_save(self) -> None:
+        if (entry := self._texts.entry) is not None:
+            self._save("the text", f"text-{entry.number}.txt", entry.text.whole)
+
+    def _save(self, what: str, name: str, content: str) -> None:
+        def chosen(path: str | None) -> None:
+            if path is None:
+                return
+            try:
+                write_output(user_path(path), content.encode("utf-8", "backslashreplace"))
+            except (OSError, ValueError) as error:
+                self.app.notify(f"cannot write {path!r}: {error}", severity="error")
+            else:
+                self.app.notify(f"saved {what} to {path}")
+
+        self.app.push_screen(SaveAs(what, name), chosen)
+
+    @work(group="verify", exclusive=True)
+    async def action_verify(self) -> None:
+        """Say whether the reference computation writes the same text."""
+        if (entry := self._texts.entry) is not None:
+            await self._verified(entry)
+
+    async def _verified(self, entry: Entry) -> str | None:
+        """The checkpoint's sha256 if the plain loop writes the same text, else None; either is
+        noted below the text."""
+        text = entry.text
+        config = text.one_command
+        if config is None or text.window == "rolling":
+            why = "a rolling window is another" if config else self._why_no_command(text)
+            self.app.notify(f"the plain loop does not write this text: {why}", severity="warning")
+            return None
+        self.app.notify("verifying …")
+        try:
+            found = await self._generator.verify(
+                text.checkpoint.path, text.prompt, config, text.ids
+            )
+        except UserError as error:
+            self.app.notify(str(error), severity="error")
+            return None
+        same = found.differs_at is None
+        note = (
+            "verified: the plain loop, without a cache, writes the same text"
+            if same
+            else f"the plain loop writes another text from token {found.differs_at:,} on"
+        )
+        if note not in text.notes:
+            text.notes.append(note)
+            self._keep(entry, text)
+        self._redraw()
+        self._transcript.show_entry(entry.number)
+        return found.sha256 if same else None
+
+    @work(group="verify", exclusive=True)
+    async def action_card(self) -> None:
+        """Verify a text, and save it with all that is needed to print it again."""
+        entry = self._texts.entry
+        if entry is None or (sha256 := await self._verified(entry)) is None:
+            return
+        text = entry.text
+        config = text.one_command
+        assert config is not None
+        checkpoint = text.checkpoint
+        command = tuigpt_command(checkpoint, self.session.home, text.prompt, config)
+        theirs = workshop_command(
+            f"{checkpoint.path.stem}.pt", text.prompt, config, checkpoint.vocab_size
+        )
+        content = card(text.whole, command, theirs, checkpoint.path, sha256)
+        self._save("the card", f"card-{entry.number}.txt", content)
 
     def action_copy(self) -> None:
         entry = self._texts.entry
@@ -718,22 +896,28 @@ A text longer than the model's context is written with a rolling window, which i
         text = entry.text
         config = text.one_command
         if config is None:
-            why = (
-                "its settings changed on the way" if text.changes
-                else "it has not ended" if not text.over
-                else "another token was chosen in it" if text.branched_at is not None
-                else "it was written in parts, with a rolling window" if text.in_parts
-                else "it was not written"
-            )  # fmt: skip
+            why = self._why_no_command(text)
             self.app.notify(f"no one command prints this text again: {why}", severity="warning")
             return
         extra = ["--window", "rolling"] if text.window == "rolling" else []
         home = self.session.home
         self._copy(tuigpt_command(text.checkpoint, home, text.prompt, config, extra), "the command")
 
+    def _why_no_command(self, text: WrittenText) -> str:
+        if text.changes:
+            return "its settings changed on the way"
+        if not text.over:
+            return "it has not ended"
+        if text.branched_at is not None:
+            return "another token was chosen in it"
+        if text.in_parts:
+            return "it was written in parts, with a rolling window"
+        return "it could not be written"
+
     def _copy(self, text: str, what: str) -> None:
         self.app.copy_to_clipboard(text)
-        self.app.notify(f"copied {what}, if this terminal lets programs use the clipboard")
+        # A terminal does not answer whether it took it.
+        self.app.notify(f"copied {what}, if the terminal allows; w in the texts saves a file")
 
     def on_click(self, event: Click) -> None:
         if event.widget is self._past:

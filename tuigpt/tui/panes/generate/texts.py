@@ -11,6 +11,7 @@ from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import (
     Candidate,
     ConfigChanged,
+    Copies,
     Done,
     Failed,
     Loading,
@@ -48,6 +49,7 @@ class WrittenText:
         notes: what there is to say about it, a line each.
         drawn, seconds: how many tokens were drawn, and in what time.
         branched_at: the token where another was chosen than in the text that it comes from.
+        copies: what it copies from the training text, while that is marked.
         in_parts: whether it was continued, so that a rolling window moved elsewhere than it would
             have in one go.
         tokens: the text of each token.
@@ -70,6 +72,7 @@ class WrittenText:
     seconds: float = 0.0
     starred: bool = False
     branched_at: int | None = None
+    copies: Copies | None = None
     in_parts: bool = False
     tokens: list[str] = field(default_factory=list)
     surprises: array[float] = field(default_factory=lambda: array("f"))
@@ -106,6 +109,10 @@ class WrittenText:
             return None
         return replace(self.config, max_new_tokens=self.count)
 
+    def add_written(self, text: str) -> None:
+        """More of what stands after the prompt."""
+        self._written.append(text)
+
     def add_token(self, candidate: Candidate) -> None:
         """Write one token by hand."""
         self.started = self.over = self.in_parts = True
@@ -120,7 +127,8 @@ class WrittenText:
         return replace(
             self, ids=self.ids[:at], tokens=self.tokens[:at], surprises=self.surprises[:at],
             changes=[c for c in self.changes if c[0] < at], notes=[], problem="", starred=False,
-            drawn=0, seconds=0.0, started=True, over=False, stopped=False, _written=[start],
+            copies=None, drawn=0, seconds=0.0, started=True, over=False, stopped=False,
+            _written=[start],
         )  # fmt: skip
 
     def take(self, report: Report) -> list[Part]:
@@ -182,10 +190,42 @@ class WrittenText:
         last = [n for n in self.notes if n not in first]
         parts: list[Part] = [("note", f"{note}\n") for note in first]
         if self.started:
-            parts += [("prompt", self.prompt), ("text", self.written)]
+            parts += self._marked() if self.copies else self._unmarked()
         if self.problem:
             parts.append(("error", f"{_new_line(self.whole)}{self.problem}"))
+        if self.copies:
+            parts.append(("note", f"{_new_line(self.whole)}{copies_in_words(self.copies)}"))
         return parts + [("note", f"{_new_line(self.whole)}{note}") for note in last]
+
+    def _unmarked(self) -> list[Part]:
+        return [("prompt", self.prompt), ("text", self.written)]
+
+    def _marked(self) -> list[Part]:
+        """Prompt and text, with what is copied in a style of its own."""
+        assert self.copies is not None
+        parts: list[Part] = []
+        prompt_end, at, whole = len(self.prompt), 0, self.whole
+
+        def plain(end: int) -> None:
+            middle = min(max(at, prompt_end), end)
+            parts.extend([("prompt", whole[at:middle]), ("text", whole[middle:end])])
+
+        for copy in self.copies.copies:
+            plain(copy.start)
+            at = copy.start + copy.length
+            parts.append(("copied", whole[copy.start : at]))
+        plain(len(whole))
+        return [part for part in parts if part[1]]
+
+
+def copies_in_words(found: Copies) -> str:
+    """How much of a text is copied, and where the longest parts stand in the training text."""
+    if not found.copies:
+        return f"nothing in it is copied from {found.corpus}, 20 characters or more at a time"
+    longest = sorted(found.copies, key=lambda copy: -copy.length)[:3]
+    places = ", ".join(f"{copy.length:,} characters at line {copy.line:,}" for copy in longest)
+    more = f" and {len(found.copies) - 3} more" if len(found.copies) > 3 else ""
+    return f"{100 * found.share:.0f}% is copied from {found.corpus}: {places}{more}"
 
 
 @dataclass

@@ -1,39 +1,53 @@
-"""The training pane: the curve, what it means, and what the model writes as it learns."""
+"""The training pane: the story of a run, its curve, and what the model writes as it learns."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import ClassVar
 
-from textual import work
+from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.reactive import reactive
-from textual.widgets import Static
+from textual.timer import Timer
 
-from tuigpt.loss import bits
+from tuigpt.charts.plot import Other
+from tuigpt.loss import is_measured
 from tuigpt.runs.control import ACTIONS
-from tuigpt.runs.folder import Run
+from tuigpt.runs.folder import TRAINER_LOG, Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.launch import start
-from tuigpt.runs.metrics import History, SampleLine
+from tuigpt.runs.metrics import History, MetricsTail
 from tuigpt.runs.status import ALIVE
 from tuigpt.tui.asking import ask
-from tuigpt.tui.messages import StartingRun, WatchRun
+from tuigpt.tui.messages import Acknowledged, StartingRun, WatchRun
 from tuigpt.tui.panes.pane import Pane, PaneEntry
+from tuigpt.tui.panes.training.curves import SMOOTHING, Curves, other_run
+from tuigpt.tui.panes.training.headline import Headline
+from tuigpt.tui.panes.training.samples import Samples
+from tuigpt.tui.panes.training.strips import Strips
+from tuigpt.tui.panes.training.take_along import save_csv, save_loss_log, save_svg
 from tuigpt.tui.screens.change import LIVE, Change
 from tuigpt.tui.screens.confirm import Confirm
+from tuigpt.tui.screens.extend import Extend
+from tuigpt.tui.screens.text_file import TextFile
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.loss_chart import LossChart
-from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.wording import gap_in_words, meaning_of_loss, one_line
-
-NO_RUN = "No run yet. Press ctrl+n to train a model on Shakespeare, or on your own text."
+from tuigpt.wording import duration, loss_text, one_line
 
 POLL = 0.25
 """Seconds between two looks whether the trainer has refused."""
+
+REPLAY_SECONDS, REPLAY_FRAMES = 20.0, 10
+"""How long a replay takes, and how many pictures a second it has."""
+
+LETTERS = "abcdefgh"
+"""Tell runs that are laid over the chart apart."""
 
 _WAITING = {
     "preparing": "Reading the text and building the model …",
@@ -41,33 +55,69 @@ _WAITING = {
     "evaluating": "Measuring the untrained model …",
 }
 
+_BEFORE = (
+    "A model begins by guessing.",
+    "Watch yours fall past letters,",
+    "pairs and triples: press ctrl+n.",
+)
 
-class TrainingPane(Pane, can_focus=True):
+
+class TrainingPane(Pane):
     """Shows the watched run, and asks its trainer for things."""
 
     BINDING_GROUP_TITLE = "Training"
     HELP = """\
 The line falls as the model learns: [b]train[/b] is the loss on the text it studies, [b]val[/b] \
 the loss on text it never sees. ★ marks the lowest val: the best checkpoint. When val rises while \
-train still falls, the model has begun to memorise.
+train still falls, the model has begun to memorise; the gap between them is shaded.
+
+Dotted levels are what counting alone reaches on this text: [b]guessing[/b], knowing how often \
+[b]letters[/b] come, and which [b]pairs[/b] and [b]triples[/b] of them.
+
+Arrows read the curve at a step, plus and minus zoom. Below are the model's samples, step by \
+step: tab goes there.
 
 A trainer keeps training when you close the app."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "pause", "pause", id="train.pause",
-                tooltip="Hold the training, keeping it in memory; again to continue"),
+                tooltip="Hold the training, keeping it in memory"),
+        Binding("p", "unpause", "resume", id="train.unpause",
+                tooltip="Train on after the pause"),
         Binding("s", "stop", "stop & save", id="train.stop",
                 tooltip="Finish the step, save a checkpoint and end the trainer"),
         Binding("g", "sample", "sample", id="train.sample",
                 tooltip="Let the model write a sample now"),
         Binding("k", "checkpoint", "save", id="train.checkpoint",
                 tooltip="Save a checkpoint now and keep training"),
-        Binding("c", "change", "change", id="train.change", show=False,
+        Binding("e", "evaluate", "evaluate", id="train.evaluate", show=False,
+                tooltip="Measure the val loss now"),
+        Binding("c", "change", "change", id="train.change",
                 tooltip="Give the training another learning rate or dropout"),
-        Binding("d", "discard", "discard", id="train.discard", show=False,
+        Binding("d", "discard", "discard", id="train.discard",
                 tooltip="End the training and delete its run, after asking"),
         Binding("r", "resume_run", "resume", id="train.resume",
                 tooltip="Train this run further from where it was stopped"),
+        Binding("r", "extend", "more steps", id="train.extend",
+                tooltip="Train this finished run further, with more steps"),
+        Binding("x", "next_unit", "steps/time", id="chart.unit", show=False,
+                tooltip="Count steps, tokens, readings of the text or time along the chart"),
+        Binding("left_square_bracket", "smooth(-1)", "less smoothing", id="chart.rougher",
+                show=False, tooltip="Smooth the train loss less"),
+        Binding("right_square_bracket", "smooth(1)", "more smoothing", id="chart.smoother",
+                show=False, tooltip="Smooth the train loss more"),
+        Binding("o", "overlay", "other runs", id="chart.overlay", show=False,
+                tooltip="Lay your other runs over the chart, or take them away"),
+        Binding("v", "replay", "replay", id="train.replay", show=False,
+                tooltip="Watch the run again from its log, in twenty seconds"),
+        Binding("t", "log", "trainer's log", id="train.log", show=False,
+                tooltip="Read what the trainer printed"),
+        Binding("f7", "save_csv", "save curves as CSV", id="train.csv", show=False,
+                tooltip="Write the curves to a CSV file in the current folder"),
+        Binding("f8", "save_loss_log", "save loss_log.json", id="train.loss-log", show=False,
+                tooltip="Write the curves as the workshop's loss_log.json"),
+        Binding("f9", "save_svg", "save chart as SVG", id="train.svg", show=False,
+                tooltip="Write the chart as it is now to an SVG file"),
     ]  # fmt: skip
 
     state: reactive[str] = reactive("", bindings=True, repaint=False)
@@ -75,51 +125,226 @@ A trainer keeps training when you close the app."""
 
     def __init__(self, entry: PaneEntry, session: Session) -> None:
         super().__init__(entry, session)
-        self._chart = LossChart(placeholder=NO_RUN, id="chart")
-        self._meaning = Static(id="meaning", markup=False)
-        self._samples = Transcript(id="samples")
-        self._shown_run = ""
-        self._samples_shown = 0
+        self._headline = Headline(id="headline")
+        self._chart = LossChart(id="chart")
+        self._strips = Strips(id="strips")
+        self._samples = Samples(id="samples")
+        self._curves = Curves()
         self._told: Snapshot | None = None
+        self._shown: tuple[object, ...] = ()
+        self._shown_run = ""
+        self._others: tuple[Other, ...] = ()
+        self._replay: Timer | None = None
+        self._poet_history: History | None = None
 
     def compose(self) -> ComposeResult:
+        yield self._headline
         yield self._chart
-        yield self._meaning
+        yield self._strips
         yield self._samples
 
+    @property
+    def _run(self) -> Run | None:
+        """The run that is shown: the watched one; before there is any, the poet."""
+        return self.session.watched or (self.session.poet if self._poet_history else None)
+
+    @property
+    def _history(self) -> History:
+        if self.session.watched is None and self._poet_history is not None:
+            return self._poet_history
+        return self.session.history
+
     def show(self) -> None:
-        run, history = self.session.watched, self.session.history
+        run = self.session.watched
         self.state = run.status.state if run else ""
-        self._chart.placeholder = _placeholder(run)
-        words = _words(run, history)
-        if words != self._meaning.content:
-            self._meaning.update(words)
-        name = run.name if run else ""
-        switched = name != self._shown_run
-        if switched:
-            self._shown_run = name
-            self.name_subject(name)
-            self._samples.clear()
-            self._samples_shown = 0
         if self.session.snapshot is not self._told:
             self._told = self.session.snapshot
-            for message in self.session.news:
-                self.app.notify(message)
-        if self.session.grown or switched:
-            self._chart.show(history.train, history.val, _rulers(run))
-            self._show_samples(history.samples)
+            if self.session.news:
+                self.post_message(Acknowledged(" · ".join(self.session.news[-2:])))
+            if run is None and self.session.poet is not None and self._poet_history is None:
+                self._play_the_poet(self.session.poet)
+        name = run.name if run else ""
+        if name != self._shown_run:
+            self._shown_run = name
+            self.name_subject(name)
+            self._end_replay()
+            self._others = ()
+            self._chart.action_reset()
+        mark = (name, self.state, run.status.message if run else "", bool(self._poet_history))
+        if self.session.grown or mark != self._shown:
+            self._shown = mark
+            self._samples.show(self._history.samples)
+            self._draw()
 
-    def _show_samples(self, samples: list[SampleLine]) -> None:
-        transcript = self._samples
-        if len(samples) < self._samples_shown:
-            transcript.clear()
-            self._samples_shown = 0
-        for sample in samples[self._samples_shown :]:
-            transcript.start_entry()
-            transcript.append(f"step {sample.step:,}\n", "note")
-            transcript.append(sample.prompt, "prompt")
-            transcript.append(sample.text)
-        self._samples_shown = len(samples)
+    def _draw(self) -> None:
+        """Show the run as far as it is to be seen."""
+        run, history, curves = self._run, self._history, self._curves
+        curves.look(run, history)
+        if run is None:
+            self._chart.picture = curves.picture(curves.story(), self._poet_val, (), _BEFORE)
+            self._headline.say("No run yet: ctrl+n trains a model.")
+            return
+        story = curves.story()
+        lines = [_WAITING[run.status.state]] if run.status.state in _WAITING else []
+        self._chart.picture = curves.picture(story, self._poet_val, self._others, lines)
+        if run.status.state in ("failed", "lost"):
+            self._headline.say(*_broken(run))
+        else:
+            self._headline.tell(story, self._readout(), self._ending(run, story.best is not None))
+        record = run.record
+        if record is not None:
+            first, last = self._chart.view.shown(self._chart.picture)
+            steps = (curves.step_at(first), curves.step_at(last)) if curves.unit != "step" else (
+                int(first), int(last))  # fmt: skip
+            tokens = record.train.batch_size * record.model.block_size
+            self._strips.show(history.updates, *steps, tokens)
+
+    @property
+    def _poet_val(self) -> float | None:
+        poet = self.session.poet
+        best = poet.best if poet else None
+        return best.val_loss if best and is_measured(best.val_loss) else None
+
+    def _ending(self, run: Run, measured: bool) -> str:
+        """What can be done with a run that trains no more."""
+        if self._curves.until is not None:
+            return f"replay: step {self._curves.until:,}   v ends it"
+        if self.session.watched is None:
+            return "this is how the poet learned; ctrl+n trains a model of your own"
+        if run.status.state == "paused":
+            return "paused: p trains on"
+        if run.status.state not in ("finished", "stopped"):
+            return ""
+        more = "r trains further" if run.last else ""
+        return (
+            f"{run.status.state}: {more}   enter in ^o writes with the best" if measured else more
+        )
+
+    def _readout(self) -> str:
+        """What the cursor stands on."""
+        x = self._chart.view.cursor
+        if x is None:
+            return ""
+        picture, updates = self._chart.picture, self._history.updates
+        step = self._curves.step_at(x)
+        parts = [f"step {step:,}"]
+        for name, series in (("train", picture.train.smooth), ("val", picture.val.raw)):
+            if (point := series.at(x)) is not None:
+                parts.append(f"{name} {loss_text(point[1])}")
+        place = min(len(updates.steps) - 1, max(0, step - 1))
+        if len(updates.steps):
+            place = next((i for i, s in enumerate(updates.steps) if s >= step), place)
+            if math.isfinite(updates.learning_rates[place]):
+                parts.append(f"rate {updates.learning_rates[place]:.2g}")
+            parts.append(duration(updates.elapsed[place]))
+        return "  ".join(parts)
+
+    @on(LossChart.Read)
+    def _read(self, event: LossChart.Read) -> None:
+        event.stop()
+        self._draw()
+
+    # --- what is seen of it ---
+
+    def action_next_unit(self) -> None:
+        """Count something else along the chart."""
+        units = self._curves.units
+        at = units.index(self._curves.unit) if self._curves.unit in units else -1
+        self._curves.unit = units[(at + 1) % len(units)]
+        self._others = ()
+        self._chart.action_reset()
+        self._draw()
+
+    def action_smooth(self, direction: int) -> None:
+        """Average the train loss over fewer or more updates."""
+        at = SMOOTHING.index(self._curves.memory) + direction
+        self._curves.memory = SMOOTHING[min(max(0, at), len(SMOOTHING) - 1)]
+        self.post_message(Acknowledged(f"train smoothed over {self._curves.memory:,} updates"))
+        self._draw()
+
+    async def action_overlay(self) -> None:
+        """Lay the newest other runs over the chart, or take them away."""
+        if self._others:
+            self._others = ()
+            self._draw()
+            return
+        run = self.session.watched
+        others = [r for r in self.session.runs if run and r.name != run.name and not r.problem]
+        if self.session.poet is not None and run is not None and not run.built_in:
+            others.append(self.session.poet)
+        found = []
+        for letter, other in zip(LETTERS, others, strict=False):
+            history = await asyncio.to_thread(_read_history, other)
+            found.append(other_run(letter, other.name, history, self._curves.unit))
+        self._others = tuple(found)
+        if not found:
+            self.post_message(Acknowledged("there is no other run to lay over this one"))
+        self._draw()
+
+    def action_replay(self) -> None:
+        """Watch the run again, or end that."""
+        if self._replay is not None:
+            self._end_replay()
+            self._draw()
+            return
+        if self._history.train or self._history.val:
+            self._curves.until = 0
+            self._replay = self.set_interval(1 / REPLAY_FRAMES, self._next_frame)
+
+    def _next_frame(self) -> None:
+        steps = [s[-1][0] for s in (self._history.train, self._history.val) if s]
+        last = max(steps, default=0)
+        if self._curves.until is None or self._curves.until >= last:
+            self._end_replay()
+        else:
+            frames = REPLAY_SECONDS * REPLAY_FRAMES
+            self._curves.until += max(1, math.ceil(last / frames))
+        if self.is_on_screen:
+            self._draw()
+
+    def _end_replay(self) -> None:
+        if self._replay is not None:
+            self._replay.stop()
+        self._replay, self._curves.until = None, None
+
+    @work(group="poet", exclusive=True)
+    async def _play_the_poet(self, poet: Run) -> None:
+        """Before there is a run, show how the built-in model learned."""
+        self._poet_history = await asyncio.to_thread(_read_history, poet)
+        if self.session.watched is None and self._replay is None:
+            self.action_replay()
+
+    async def action_log(self) -> None:
+        """Show what the trainer printed."""
+        run = self.session.watched
+        if run is not None:
+            await self.app.push_screen(TextFile(run.folder / TRAINER_LOG, "the trainer's log"))
+
+    # --- taking it along ---
+
+    def action_save_csv(self) -> None:
+        self._save("csv", lambda path: save_csv(path, self._history))
+
+    def action_save_loss_log(self) -> None:
+        self._save("json", lambda path: save_loss_log(path, self._history), "loss_log")
+
+    def action_save_svg(self) -> None:
+        chart = self._chart
+        view = replace(chart.view, cursor=None)
+        self._save("svg", lambda path: save_svg(path, chart.picture, view))
+
+    def _save(self, suffix: str, write: Callable[[Path], None], kind: str = "curves") -> None:
+        run = self._run
+        if run is None:
+            return
+        path = Path.cwd() / f"{run.name}-{kind}.{suffix}"
+        try:
+            write(path)
+        except OSError as error:
+            why = error.strerror or error
+            self.app.notify(f"cannot write {str(path)!r}: {why}", severity="error")
+        else:
+            self.post_message(Acknowledged(f"wrote {path}"))
 
     # --- what can be asked of the run ---
 
@@ -127,8 +352,20 @@ A trainer keeps training when you close the app."""
         """Only what the run can do now is in the footer."""
         alive = self.state in ALIVE
         match action:
-            case "pause" | "stop" | "sample" | "checkpoint" | "change" | "discard":
+            case "stop" | "sample" | "checkpoint" | "evaluate" | "change" | "discard":
                 return alive
+            case "pause":
+                return alive and self.state != "paused"
+            case "unpause":
+                return self.state == "paused"
+            case "extend":
+                run = self.session.watched
+                return (
+                    self.state == "finished"
+                    and run is not None
+                    and run.last is not None
+                    and not run.built_in
+                )
             case "resume_run":
                 run = self.session.watched
                 over = self.state in ("stopped", "lost", "failed")
@@ -138,16 +375,23 @@ A trainer keeps training when you close the app."""
     def _ask(self, action: str, run: Run | None = None) -> None:
         run = run or self.session.watched
         if run is not None and ask(self.app, run, action):
-            self.app.notify(f"{ACTIONS[action].at_once} …", timeout=2)
+            self.post_message(Acknowledged(f"{ACTIONS[action].at_once} …"))
 
     def action_pause(self) -> None:
-        self._ask("resume" if self.state == "paused" else "pause")
+        self._ask("pause")
+
+    def action_unpause(self) -> None:
+        self._ask("resume")
 
     def action_stop(self) -> None:
         self._ask("stop")
 
     def action_sample(self) -> None:
+        self._samples.follow()
         self._ask("sample")
+
+    def action_evaluate(self) -> None:
+        self._ask("evaluate")
 
     def action_checkpoint(self) -> None:
         self._ask("checkpoint")
@@ -183,17 +427,33 @@ A trainer keeps training when you close the app."""
         answers = [("keep", "Keep it"), ("discard", "End the training and delete it")]
         await self.app.push_screen(Confirm(f"Delete {what}?", answers), answered)
 
+    def action_resume_run(self) -> None:
+        """Start a trainer that continues the watched run."""
+        self._start_again(())
+
+    async def action_extend(self) -> None:
+        """Ask for more steps, and train the finished run further."""
+        run = self.session.watched
+        if run is None:
+            return
+
+        def answered(steps: int | None) -> None:
+            if steps is not None:
+                self._start_again((f"--max-steps={steps}",))
+
+        await self.app.push_screen(Extend(run.name, run.status.step), answered)
+
     @work(group="resume", exclusive=True)
-    async def action_resume_run(self) -> None:
-        """Start a trainer that continues the watched run, and tell if it refuses."""
+    async def _start_again(self, flags: tuple[str, ...]) -> None:
+        """Start a trainer for the watched run, and tell if it refuses."""
         run = self.session.watched
         if run is None:
             return
         self.post_message(WatchRun(run.name))
         self.post_message(StartingRun(run.name))
-        self.app.notify("starting the trainer …", timeout=3)
+        self.post_message(Acknowledged("starting the trainer …"))
         try:
-            launch = start(self.session.home, ["--resume", run.name])
+            launch = start(self.session.home, ["--resume", run.name, *flags])
             while launch.log.exists():
                 refusal = launch.refusal()
                 if refusal is not None:
@@ -206,41 +466,22 @@ A trainer keeps training when you close the app."""
             self.post_message(StartingRun(""))
 
 
-def _placeholder(run: Run | None) -> str:
-    return NO_RUN if run is None else _WAITING.get(run.status.state, "")
+def _broken(run: Run) -> tuple[Content, str]:
+    """What to say of a run that failed, or whose trainer died without a word."""
+    how = "failed" if run.status.state == "failed" else "is lost"
+    words = Content.styled(f"✗ this run {how}: {one_line(run.status.message)}", "bold $text-error")
+    if run.last is None:
+        return words, "it saved nothing before it ended: ctrl+n starts anew"
+    return words, f"r resumes from step {run.last.step:,}"
 
 
-def _rulers(run: Run | None) -> tuple[tuple[str, float], ...]:
-    """What counting alone reaches on this text, in nats per character."""
-    return tuple(run.record.baselines.items()) if run and run.record else ()
-
-
-def _words(run: Run | None, history: History) -> Content:
-    """What went wrong, or the newest val loss, what it means, and how it stands to the best."""
-    if run is None:
-        return Content("")
-    if run.status.state in ("failed", "lost"):
-        how = "failed" if run.status.state == "failed" else "is lost"
-        words = f"This run {how}: {one_line(run.status.message)}"
-        if run.last is None:
-            words += "\nIt saved nothing before it ended: ctrl+n starts anew."
-        return Content.styled(words, "$text-error")
-    if not history.val:
-        return Content("")
-    val = history.val
-    step, nats = val[-1]
-    if not math.isfinite(nats):
-        return Content.styled("val is not a number: the model has diverged", "$text-error")
-    best = min(loss for _, loss in val if math.isfinite(loss))
-    meaning = ""
-    if run.record is not None:
-        meaning = meaning_of_loss(best, run.record.baselines, run.record.corpus.name)
-    return Content.assemble(
-        (
-            f"val {nats:.3f} nats = {bits(nats):.2f} bits per character, at step {step:,}\n",
-            "$foreground-muted",
-        ),
-        (meaning, "bold"),
-        "\n",
-        gap_in_words(val),
-    )
+def _read_history(run: Run) -> History:
+    """The whole history of a run, from its log."""
+    record = run.record
+    history = History(record.corpus.characters_per_token if record else None)
+    tail = MetricsTail(run.metrics)
+    while True:
+        lines, _ = tail.read_new()
+        history.add(lines)
+        if not tail.more:
+            return history

@@ -1,10 +1,9 @@
-"""What the chosen training will cost: reckoned at once, timed in a process of its own."""
+"""How long the chosen training takes, timed by `tuigpt estimate` in a process of its own."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 
 from textual import work
 from textual.content import Content
@@ -13,10 +12,10 @@ from textual.widgets import Static
 
 from tuigpt.child import child_command
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.estimate import Calibration, Reading, needed_bytes, reading
-from tuigpt.reports import TextFacts, read_cost
+from tuigpt.estimate import Reading, needed_bytes
+from tuigpt.reports import CostReport, read_cost
 from tuigpt.tui.process import asked, complaint
-from tuigpt.tui.screens.new_run.text_preview import LABEL_WIDTH
+from tuigpt.tui.screens.new_run.speeds import Expected
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
 ESTIMATE = child_command("tuigpt", "estimate", "--json")
@@ -25,126 +24,119 @@ ESTIMATE = child_command("tuigpt", "estimate", "--json")
 SETTLED_AFTER = 0.5
 """Seconds without a change after which they are timed: it takes all of the machine."""
 
-_NO_MATTER = ("--max-steps=", "--minutes=", "--learning-rate=", "--seed=", "--checkpoint-interval=")
+_NO_MATTER = (
+    "--max-steps=", "--minutes=", "--patience=", "--learning-rate=", "--seed=",
+    "--checkpoint-interval=",
+)  # fmt: skip
 """Settings that do not change how long a step takes."""
 
 
 class Cost(Static):
-    """Shows parameters, memory and length of a training; a timing of older settings is ended."""
+    """Two lines on a training: what it is and needs, and how long it takes.
+
+    Attributes:
+        problem: why the settings that were timed cannot be trained, or "".
+    """
 
     class Timed(Message):
-        """Some steps were timed, so that the training can be reckoned anew.
+        """Some steps were timed, or could not be.
 
         Attributes:
-            device_type: of the device that they were timed on, "cpu", "cuda" or "mps".
+            report: what was told; its `problem` says why no such run can start.
         """
 
-        def __init__(self, device_type: str) -> None:
+        def __init__(self, report: CostReport) -> None:
             super().__init__()
-            self.device_type = device_type
+            self.report = report
+
+    class Failed(Message):
+        """Nothing could be timed; the training may go well all the same."""
+
+        def __init__(self, problem: str) -> None:
+            super().__init__()
+            self.problem = problem
 
     DEFAULT_CSS = "Cost { height: 2; text-wrap: nowrap; text-overflow: ellipsis; }"
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id, markup=False)
-        self._figures = ""
-        self._train_config = TrainConfig()
-        self._arguments: tuple[str, ...] = ()
+        self.problem = ""
         self._timed: tuple[str, ...] = ()
-        self._timing: Calibration | None = None
-        self._device, self._device_type = "cpu", "cpu"  # until a trial tells
+        self._is_timing = False
 
-    def reckon(
+    def show(
         self,
         model: GPTConfig,
         train_config: TrainConfig,
-        text: TextFacts | None,
-        arguments: Sequence[str],
-    ) -> Reading | None:
-        """Show what needs no trial.
+        expected: Expected | None,
+        found: Reading | None,
+    ) -> None:
+        """Show what is known.
 
         Args:
-            text: the facts that `tuigpt inspect` tells, if they are known yet; the model's
-                vocabulary is the text's then.
-            arguments: of `tuigpt estimate`, for the trial.
-
-        Returns:
-            how often the text is read, if that is known.
+            model: with the text's vocabulary, if that is known.
+            train_config: with the steps that fit into its minutes.
+            found: how the text is read, if that is known.
         """
-        self._arguments = tuple(arguments)
-        if self._what_matters() != self._timed:
-            self._end_trial()
-        minutes, timing = train_config.minutes, self._timing
-        if minutes and timing is not None:
-            steps = timing.steps_within(60 * minutes, train_config)
-            train_config = replace(train_config, max_steps=steps)
-        self._train_config = train_config
-        need = file_size(needed_bytes(model, train_config, self._device_type))
-        about = "" if text else "about "
-        self._figures = f"{about}{short_count(model.n_params)} parameters · {need} or more"
-        found = None
-        unknown = minutes and timing is None
-        if text and not unknown and (train_config.tokenizer == "char" or text.unit == "tokens"):
-            found = reading(model, train_config, text.train, text.train_characters)
-            self._figures += f" · text read {times(found.epochs)}"
-        self._show_time()
-        return found
+        device_type = expected.device_type if expected else "cpu"
+        need = file_size(needed_bytes(model, train_config, device_type))
+        of_all = f" of {file_size(expected.device_memory)}" if expected else ""
+        parts = [f"{'' if found else 'about '}{short_count(model.n_params)} parameters"]
+        if found is not None:
+            parts.append(f"reads the text {times(found.epochs)}")
+        parts.append(f"{need}{of_all} memory")
+        self.update(Content.assemble(" · ".join(parts), "\n", self._time(train_config, expected)))
 
-    def time(self) -> None:
-        """Time some steps of the training that is shown, unless that is done or under way."""
-        if self._what_matters() != self._timed:
-            self._timed = self._what_matters()
-            self._try()
+    def _time(self, config: TrainConfig, expected: Expected | None) -> Content:
+        if expected is None:
+            waiting = "timing a few steps …" if self._is_timing else "not timed yet"
+            return Content.styled(waiting, "$foreground-muted")
+        seconds = duration(expected.calibration.seconds(config))
+        step = step_time(expected.calibration.step_seconds)
+        most = "at most " if config.patience else ""
+        about = "" if expected.measured else "about "
+        words = f"{most}{about}{seconds}: {config.max_steps:,} steps, {step} each"
+        words += f" on {expected.device}"
+        note = "measured" if expected.measured else "from another size"
+        note = "measuring again …" if self._is_timing and expected.measured else note
+        note = "measuring …" if self._is_timing and not expected.measured else note
+        return Content.assemble(words, (f", {note}", "$foreground-muted"))
 
-    def forget(self) -> None:
-        """Show nothing, and end a trial under way."""
-        self._end_trial()
-        self.update("")
+    def time(self, arguments: Sequence[str]) -> None:
+        """Time some steps, unless that is done or under way.
 
-    def _what_matters(self) -> tuple[str, ...]:
-        return tuple(a for a in self._arguments if not a.startswith(_NO_MATTER))
+        Args:
+            arguments: of `tuigpt estimate`.
+        """
+        matter = _what_matters(arguments)
+        if matter != self._timed:
+            self._timed, self._is_timing = matter, True
+            self._try(matter)
 
-    def _end_trial(self) -> None:
-        self._timed, self._timing = (), None
+    def drop_other(self, arguments: Sequence[str]) -> None:
+        """End a trial under way if it is of other settings than these."""
+        if _what_matters(arguments) != self._timed:
+            self.stop()
+
+    def stop(self) -> None:
+        """End a trial under way."""
+        self._timed, self._is_timing, self.problem = (), False, ""
         self.workers.cancel_node(self)
 
     @work(exclusive=True, group="estimate")
-    async def _try(self) -> None:
-        self._show(Content.styled("timing a few steps …", "$foreground-muted"))
+    async def _try(self, arguments: tuple[str, ...]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
         try:
-            async with asked([*ESTIMATE, *self._arguments]) as process:
+            async with asked([*ESTIMATE, *arguments]) as process:
                 assert process.stdout is not None
                 told = await process.stdout.read()
-                if not told.strip():
-                    self._show(Content.styled(await complaint(process), "$text-error"))
-                    return
-                report = read_cost(told)
+                report = read_cost(told) if told.strip() else None
+                problem = "" if report else await complaint(process)
         except (OSError, ValueError) as error:
-            self._show(Content.styled(f"cannot time a step: {error}", "$text-error"))
-            return
-        if report.problem:
-            self._show(Content.styled(report.problem, "$text-error"))
-            return
-        self._timing = report.calibration
-        self._device, self._device_type = report.device, report.device_type
-        self.post_message(self.Timed(self._device_type))
+            report, problem = None, f"cannot time a step: {error}"
+        self._is_timing = False
+        self.post_message(self.Timed(report) if report else self.Failed(problem))
 
-    def _show_time(self) -> None:
-        if self._timing is None:
-            busy = bool(self._timed)
-            self._show(Content.styled("timing a few steps …" if busy else "", "$foreground-muted"))
-            return
-        config = self._train_config
-        seconds = self._timing.seconds(config)
-        step = step_time(self._timing.step_seconds)
-        length = f"{config.max_steps:,} steps in " if config.minutes else ""
-        self._show(Content(f"{length}{duration(seconds)} in all: {step} a step on {self._device}"))
 
-    def _show(self, time: Content) -> None:
-        rows = (("cost", Content(self._figures)), ("time", time))
-        labelled = [
-            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
-            for label, words in rows
-        ]
-        self.update(Content("\n").join(labelled))
+def _what_matters(arguments: Sequence[str]) -> tuple[str, ...]:
+    return tuple(a for a in arguments if not a.startswith(_NO_MATTER))

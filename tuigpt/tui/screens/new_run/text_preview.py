@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 from textual import work
-from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
@@ -31,17 +29,19 @@ PROGRESS_AFTER = 0.5
 
 LABEL_WIDTH = 9
 
+IN_SHORT = ("note", "changed")
+"""Labels of the lines that are shown in any case."""
 
-class TextPreview(VerticalScroll):
-    """Shows what the newest arguments make of a text; older readings are ended.
+
+class TextPreview(Static):
+    """Tells in a line what the newest arguments make of a text; older readings are ended.
 
     Attributes:
         offer: what the user may agree to, or None.
     """
 
     DEFAULT_CSS = """
-    TextPreview > Static { height: auto; width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }
-    TextPreview.-problem > Static { color: $text-error; text-wrap: wrap; }
+    TextPreview { height: auto; min-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
     """
 
     class Read(Message):
@@ -63,19 +63,22 @@ class TextPreview(VerticalScroll):
             return self.preview
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
-        super().__init__(id=id)
+        super().__init__(id=id, markup=False)
         self.offer: Offer | None = None
-        self._words = Static(markup=False)
+        self._report: TextReport | None = None
         self._arguments: tuple[str, ...] = ()
 
-    def compose(self) -> Any:
-        yield self._words
+    def look(self, arguments: Sequence[str]) -> bool:
+        """Read the text anew, if these arguments of `tuigpt inspect` are not the last ones.
 
-    def look(self, arguments: Sequence[str]) -> None:
-        """Read the text anew, if these arguments of `tuigpt inspect` are not the last ones."""
-        if tuple(arguments) != self._arguments:
-            self._arguments, self.offer = tuple(arguments), None
-            self._read(self._arguments)
+        Returns:
+            whether it is read anew.
+        """
+        if tuple(arguments) == self._arguments:
+            return False
+        self._arguments, self.offer = tuple(arguments), None
+        self._read(self._arguments)
+        return True
 
     def forget(self) -> None:
         """End the reading: with the settings as they are, there is nothing to read."""
@@ -109,23 +112,38 @@ class TextPreview(VerticalScroll):
                     self._show_problem(problem.message, problem.offer)
                     return
                 case TextProgress() as progress if clock.time() - began >= PROGRESS_AFTER:
-                    self._say(Content.styled(progress.words, "$foreground-muted"))
+                    self.update(Content.styled(progress.words, "$foreground-muted"))
         self._show_problem(await complaint(process))
 
     def _show_report(self, report: TextReport) -> None:
         self.offer = None
-        lines = [
-            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
-            for label, words in report.lines
-        ]
-        self._say(Content("\n").join(lines))
+        self._report = report
+        self._show_lines(report)
         self.post_message(self.Read(self, report.problem, report.facts))
+
+    @property
+    def whole(self) -> Content:
+        """All that is known of the text, in lines."""
+        lines = self._report.lines if self._report else []
+        return Content("\n").join(
+            Content.assemble((f"{label:>{LABEL_WIDTH}}  ", "$foreground-muted"), words)
+            for label, words in lines
+        )
+
+    def _show_lines(self, report: TextReport) -> None:
+        labels = [label for label, _ in report.lines]
+        at = labels.index("begins") if "begins" in labels else len(labels)
+        begins = " ⏎ ".join(words for _, words in report.lines[at:])
+        facts = report.facts
+        size = f"{facts.characters:,} characters, {facts.symbols:,} symbols"
+        first = Content.assemble(size, (f"   “{begins} …”" if begins else "", "italic"))
+        notes = [text for label, text in report.lines if label in IN_SHORT]
+        self.update(
+            Content("\n").join([first, *(Content.styled(n, "$text-warning") for n in notes)])
+        )
 
     def _show_problem(self, message: str, offer: Offer | None = None) -> None:
         self.offer = offer
-        self._say(Content(message), problem=True)
+        self._report = None
+        self.update(Content("no text yet"))
         self.post_message(self.Read(self, message, None))
-
-    def _say(self, words: Content, problem: bool = False) -> None:
-        self.set_class(problem, "-problem")
-        self._words.update(words)

@@ -1,0 +1,188 @@
+"""From a run's history to the picture of its chart, at the cost of what came since."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tuigpt.charts.plot import Marker, Other, Picture, Ruler
+from tuigpt.charts.series import Series
+from tuigpt.loss import Baselines
+from tuigpt.runs.folder import Run
+from tuigpt.runs.metrics import History, Point
+from tuigpt.story import Evaluation, Story, is_shakespeare, milestones, tell
+
+UNITS = ("step", "tokens", "epoch", "time")
+"""What the x axis may count; `epoch` is how often the training part was read."""
+
+SMOOTHING = (1, 10, 30, 100, 300, 1000)
+"""Updates that the smoothed train loss averages over, at most."""
+
+
+@dataclass
+class Curves:
+    """The curves of one run.
+
+    Attributes:
+        unit: of the x axis, one of `UNITS`.
+        memory: updates that the train loss is averaged over, one of `SMOOTHING`.
+        until: the step up to which they are shown, for a replay; None shows all.
+    """
+
+    unit: str = "step"
+    memory: int = 100
+    until: int | None = None
+    _run: Run | None = None
+    _history: History = field(default_factory=History)
+    _train: Series = field(default_factory=Series)
+    _val: Series = field(default_factory=Series)
+    _known: tuple[object, ...] = ()
+    _newest: tuple[Point | None, Point | None] = (None, None)
+
+    def look(self, run: Run | None, history: History) -> None:
+        """Take in a history that may have grown since the last look, or be another one."""
+        self._run, self._history = run, history
+        train, val = self._cut(history.train), self._cut(history.val)
+        known = (id(history), self.unit, self.memory, self.until is None)
+        done = len(self._train.raw) + len(self._train.raw.broken)
+        same = known == self._known and self._newest == (_at(train, done), _at(val, self._val_done))
+        if not same:
+            self._train, self._val, done = Series(float(self.memory)), Series(), 0
+            self._known = known
+        to_x = self._to_x()
+        for series, points, start in ((self._train, train, done), (self._val, val, self._val_done)):
+            new = points[start:]
+            series.extend([to_x(step) for step, _ in new], [loss for _, loss in new])
+        self._newest = (train[-1] if train else None, val[-1] if val else None)
+
+    @property
+    def _val_done(self) -> int:
+        return len(self._val.raw) + len(self._val.raw.broken)
+
+    def _cut(self, points: Sequence[Point]) -> Sequence[Point]:
+        return points if self.until is None else points[: bisect_left(points, (self.until + 1,))]
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The units that this run's files tell enough for."""
+        record = self._run.record if self._run else None
+        if record is None:
+            return ("step",)
+        has = {
+            "step": True,
+            "tokens": True,
+            "epoch": record.corpus.train_tokens > 0,
+            "time": bool(self._history.updates.elapsed and self._history.updates.elapsed[-1]),
+        }
+        return tuple(unit for unit in UNITS if has[unit])
+
+    def _to_x(self) -> Callable[[float], float]:
+        """From a step to the x of the unit."""
+        record = self._run.record if self._run else None
+        if record is None or self.unit == "step":
+            return float
+        tokens = record.train.batch_size * record.model.block_size
+        if self.unit == "tokens":
+            return lambda step: step * tokens
+        if self.unit == "epoch":
+            return lambda step: step * tokens / max(1, record.corpus.train_tokens)
+        updates = self._history.updates
+
+        def seconds(step: float) -> float:
+            place = bisect_left(updates.steps, step)
+            return updates.elapsed[min(place, len(updates.elapsed) - 1)] if step else 0.0
+
+        return seconds
+
+    def step_at(self, x: float) -> int:
+        """The last step at or before an x."""
+        to_x = self._to_x()
+        steps = [step for step, _ in self._history.train] or [step for step, _ in self._history.val]
+        low, high = 0, len(steps)
+        while low < high:
+            middle = (low + high) // 2
+            if to_x(steps[middle]) <= x + 1e-9:
+                low = middle + 1
+            else:
+                high = middle
+        return steps[max(0, low - 1)] if steps else 0
+
+    def evaluations(self) -> list[Evaluation]:
+        """Each evaluation, with the smoothed train loss of that step."""
+        to_x = self._to_x()
+        found = []
+        for step, val in self._cut(self._history.val):
+            train = self._train.smooth.at(to_x(step))
+            found.append(Evaluation(step, val, train[1] if train else None))
+        return found
+
+    @property
+    def baselines(self) -> Baselines:
+        record = self._run.record if self._run else None
+        return record.baselines if record else Baselines()
+
+    def story(self) -> Story:
+        """What is to be said of the run so far."""
+        record = self._run.record if self._run else None
+        train = self._cut(self._history.train)
+        newest = None
+        if train:
+            smooth = self._train.smooth.ys
+            newest = smooth[-1] if smooth and train[-1][1] == train[-1][1] else train[-1][1]
+        return tell(
+            self.evaluations(), self.baselines, train=newest,
+            shakespeare=record is not None and is_shakespeare(record.corpus.name),
+            validates=record is None or record.train.val_fraction > 0,
+        )  # fmt: skip
+
+    def picture(
+        self, story: Story, poet_val: float | None, others: Sequence[Other], lines: Sequence[str]
+    ) -> Picture:
+        """What the chart draws.
+
+        Args:
+            poet_val: the built-in model's loss, a level to compare with.
+            others: runs laid over this one.
+            lines: what an empty chart says.
+        """
+        to_x = self._to_x()
+        rulers = [Ruler(name, value) for name, value in self.baselines.items()]
+        record = self._run.record if self._run else None
+        own_poet = self._run is not None and self._run.built_in
+        if (
+            poet_val is not None
+            and not own_poet
+            and (record is None or is_shakespeare(record.corpus.name))
+        ):
+            rulers.append(Ruler("the poet", poet_val))
+        passed = milestones(self.evaluations(), self.baselines)
+        return Picture(
+            train=self._train,
+            val=self._val,
+            unit=self.unit,
+            best=None if story.best is None else (to_x(story.best.step), story.best.val),
+            memorising_from=None if story.memorising_from is None
+            else to_x(story.memorising_from),
+            rulers=rulers,
+            markers=[Marker(to_x(step), f"passed {name}") for step, name in passed],
+            others=others,
+            placeholder=lines,
+        )  # fmt: skip
+
+
+def _at(points: Sequence[Point], count: int) -> Point | None:
+    """The last of the first so many points, or None where there are fewer."""
+    return points[count - 1] if 0 < count <= len(points) else None
+
+
+def other_run(letter: str, name: str, history: History, unit: str) -> Other:
+    """Another run's val loss, or its train loss where it has no val, to lay over a chart.
+
+    Only steps compare between runs of different batches; on another axis there is none.
+    """
+    curve = Series(100.0 if not history.val else 1.0)
+    points = history.val or history.train
+    if unit == "step":
+        curve.extend([float(step) for step, _ in points], [loss for _, loss in points])
+    return Other(letter, name, curve)

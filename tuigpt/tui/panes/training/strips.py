@@ -1,0 +1,91 @@
+"""Thin curves below the chart: learning rate, gradient norm and speed, on the chart's own steps."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from textual.content import Content
+from textual.widget import Widget
+
+from tuigpt.charts.plot import GUTTER
+from tuigpt.runs.metrics import Updates
+from tuigpt.wording import short_count
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+
+class Strips(Widget):
+    """One row for each figure: its name, its course, and its newest value."""
+
+    DEFAULT_CSS = "Strips { height: 3; color: $foreground 70%; }"
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._rows: list[tuple[str, list[float], str]] = []
+        self._drawn: tuple[object, ...] = ()
+
+    def show(self, updates: Updates, first: int, last: int, tokens: int) -> None:
+        """Show the updates from one step to another.
+
+        Args:
+            tokens: of one update.
+        """
+        columns = max(1, self.size.width - GUTTER - 10)
+        mark = (len(updates.steps), updates.steps[-1] if updates.steps else 0, first, last, columns)
+        if mark == self._drawn:
+            return
+        self._drawn = mark
+        speeds = [tokens / s if s else math.nan for s in updates.seconds]
+        figures: list[tuple[str, Sequence[float], Callable[[float], str]]] = [
+            ("rate", updates.learning_rates, lambda x: f"{x:.2g}"),
+            ("grad", updates.grad_norms, lambda x: f"{x:.2g}"),
+            ("tok/s", speeds, short_count),
+        ]
+        start, end = bisect_left(updates.steps, first), bisect_right(updates.steps, last)
+        self._rows = []
+        for name, values, spell in figures:
+            shown = list(values[start:end])
+            newest = next((v for v in reversed(shown) if math.isfinite(v)), math.nan)
+            words = spell(newest) if math.isfinite(newest) else ""
+            course = _columns(updates.steps[start:end], shown, first, last, columns)
+            self._rows.append((name, course, words))
+        self.refresh()
+
+    def render(self) -> Content:
+        return Content("\n").join(
+            Content(f"{name:>{GUTTER - 1}} {sparkline(values)} {words}")
+            for name, values, words in self._rows
+        )
+
+
+def _columns(
+    steps: Sequence[int], values: Sequence[float], first: int, last: int, columns: int
+) -> list[float]:
+    """The highest value of each column; NaN where there is none."""
+    found = [math.nan] * columns
+    width = max(1, last - first) / columns
+    for step, value in zip(steps, values, strict=True):
+        column = min(columns - 1, int((step - first) / width))
+        if math.isfinite(value) and not found[column] >= value:
+            found[column] = value
+    # A group of updates may be wider than a column: its value holds until the next.
+    for column in range(1, columns):
+        if math.isnan(found[column]) and steps and first + column * width < steps[-1]:
+            found[column] = found[column - 1]
+    return found
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Values as one row of blocks, from 0 or the lowest to the highest."""
+    finite = [value for value in values if math.isfinite(value)]
+    if not finite:
+        return " " * len(values)
+    low, high = min(finite), max(finite)
+    low = low if low > 0.5 * high else min(0.0, low)
+    span = (high - low) or 1.0
+    return "".join(
+        " " if math.isnan(value) else _LEVELS[min(7, int((value - low) / span * 7.999))]
+        for value in values
+    )

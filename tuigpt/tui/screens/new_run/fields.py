@@ -1,0 +1,97 @@
+"""The settings that the form folds away: how each is called, explained, and asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuigpt.config import DEFAULT_PRESET, GPTConfig, train_defaults
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
+
+MODEL_FIELDS = ("block_size", "dropout")
+TRAIN_FIELDS = (
+    "tokenizer", "encoding", "val_fraction", "recipe", "learning_rate", "batch_size", "seed",
+    "checkpoint_interval", "max_steps", "minutes", "patience",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Field:
+    """A setting in the form.
+
+    Attributes:
+        words: what it means, in a line.
+        answers: value and words of each, where there are only a few; else it is typed.
+    """
+
+    name: str
+    words: str
+    answers: tuple[tuple[str, str], ...] = ()
+
+
+GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
+    ("The run", (Field("name", "left empty, a name is made up"),)),
+    ("The text", (
+        Field("tokenizer", "what the model reads and writes one at a time",
+              (("char", "characters"), ("bpe:1024", "1,024 word pieces"),
+               ("bpe:2048", "2,048"), ("bpe:4096", "4,096"))),
+        Field("encoding", "auto finds out how letters are stored"),
+        Field("val_fraction", "share kept for testing, never learned"),
+    )),
+    ("The model", (
+        Field("block_size", "characters or tokens that it sees at once"),
+        Field("dropout", "0.1 to 0.3 slows memorising, 0 is none"),
+    )),
+    ("Learning", (
+        Field("recipe", "how it learns",
+              tuple((name, {"fast": "fast: sooner good", "workshop": "as the workshop teaches it"}
+                     .get(name, name)) for name in RECIPES)),
+        Field("learning_rate", "too high it diverges, too low it crawls"),
+        Field("batch_size", "passages of text in each step"),
+        Field("seed", "the same seed trains the same model"),
+        Field("checkpoint_interval", "steps between two that are kept"),
+    )),
+    ("How long", (
+        Field("max_steps", "the most steps that a run takes"),
+        Field("minutes", "the longer of the two times offered above"),
+        Field("patience", "tests without a better val that end it"),
+    )),
+)  # fmt: skip
+"""Headings, and the fields below each."""
+
+FIELDS = {field.name: field for _, fields in GROUPS for field in fields}
+
+LENGTHS = ("steps", "short", "long", "patience")
+"""How long a run is: so many steps, the shorter or the longer time, or until val stops falling."""
+
+SHORT_MINUTES = 5
+
+_LONG_MINUTES, _PATIENCE = "15", "10"
+
+
+def defaults(recipe: str = DEFAULT_RECIPE, device_type: str = "cpu") -> dict[str, str]:
+    """What each field holds where the user types nothing."""
+    model = {name: GPTConfig.__dataclass_fields__[name].default for name in MODEL_FIELDS}
+    settings = train_defaults(recipe, device_type)
+    values = {**{name: settings[name] for name in TRAIN_FIELDS}, **model}
+    texts = {n: v if isinstance(v, str) else f"{v:.15g}" for n, v in values.items()}
+    return {"name": "", **texts, "minutes": _LONG_MINUTES, "patience": _PATIENCE}
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that a form asks.
+
+    Attributes:
+        text: paths with semicolons between; "" is the built-in text.
+        preset: the size.
+        length: one of `LENGTHS`.
+        fields: those of `FIELDS` that the user has changed.
+    """
+
+    text: str
+    preset: str
+    length: str
+    fields: dict[str, str]
+
+
+NO_ANSWERS = Answers("", DEFAULT_PRESET, "steps", {})

@@ -1,0 +1,136 @@
+"""How the form was left, and the form as a run would have filled it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from heapq import nlargest
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, bpe_size
+from tuigpt.files import UnreadableFile, Word, read_record, write_json
+from tuigpt.paths import user_path
+from tuigpt.recipes import RECIPES
+from tuigpt.runs.folder import run_folders
+from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
+from tuigpt.tui.screens.new_run.fields import (
+    FIELDS,
+    LENGTHS,
+    MODEL_FIELDS,
+    NO_ANSWERS,
+    SHORT_MINUTES,
+    TRAIN_FIELDS,
+    Answers,
+    defaults,
+)
+
+FORM_FILE = "new-run.json"
+"""In the home; it may be deleted at any time."""
+
+_NEWEST_RUNS = 30
+"""Runs that are looked through for their texts."""
+
+
+class _Form(msgspec.Struct, frozen=True):
+    text: Word = ""
+    preset: Word = DEFAULT_PRESET
+    length: Word = LENGTHS[0]
+    fields: dict[Word, Annotated[str, msgspec.Meta(max_length=4096)]] = {}
+
+
+def read_answers(home: Path) -> Answers:
+    """The form as it was left; empty where it never was open, or the file cannot be read."""
+    try:
+        form = read_record(home / FORM_FILE, _Form)
+    except UnreadableFile:
+        return NO_ANSWERS
+    known = {
+        name: value
+        for name, value in form.fields.items()
+        if name in FIELDS and _is_answer(name, value)
+    }
+    return Answers(
+        form.text,
+        form.preset if form.preset in PRESETS else NO_ANSWERS.preset,
+        form.length if form.length in LENGTHS else NO_ANSWERS.length,
+        known,
+    )
+
+
+def _is_answer(name: str, value: str) -> bool:
+    answers = dict(FIELDS[name].answers)
+    return not answers or value in answers or (name == "tokenizer" and bpe_size(value) is not None)
+
+
+def keep_answers(home: Path, answers: Answers) -> None:
+    """Keep the form for the next time; where nothing can be written, it opens as it did before."""
+    with suppress(OSError):
+        if home.is_dir():  # a form that was only looked at makes no home
+            form = _Form(answers.text[:4096], answers.preset, answers.length, answers.fields)
+            write_json(home / FORM_FILE, form)
+
+
+def answers_of(run: RunRecord) -> Answers:
+    """The form as it would have started a run like this one."""
+    corpus, train = run.corpus, run.train
+    sources = list(corpus.sources) or [corpus.path or corpus.name]
+    usual = defaults(train.recipe if train.recipe in RECIPES else "fast")
+    values = {name: getattr(train, name) for name in TRAIN_FIELDS}
+    values |= {name: getattr(run.model, name) for name in MODEL_FIELDS}
+    texts = {n: v if isinstance(v, str) else f"{v:.15g}" for n, v in values.items()}
+    length = "steps"
+    if train.patience:
+        length = "patience"
+    elif train.minutes:
+        length = "short" if train.minutes == SHORT_MINUTES else "long"
+    if length in ("short", "long"):
+        texts["max_steps"] = usual["max_steps"]  # a trial had chosen them
+    if length != "long":
+        texts["minutes"] = usual["minutes"]
+    if length != "patience":
+        texts["patience"] = usual["patience"]
+    changed = {n: text for n, text in texts.items() if text != usual[n] or n == "recipe"}
+    return Answers("; ".join(sources), _preset_of(run), length, changed)
+
+
+def _preset_of(run: RunRecord) -> str:
+    """The size that the run was asked for by, or the one that is most like it."""
+    if run.preset in PRESETS:
+        return str(run.preset)
+    size = run.model.n_params
+    return min(PRESETS, key=lambda name: abs(GPTConfig(**PRESETS[name]).n_params - size))
+
+
+def texts_of_before(home: Path, built_in: Sequence[str], most: int) -> list[str]:
+    """The texts that the newest runs have learned from, as the form's field names them."""
+    found: list[str] = []
+    folders = nlargest(_NEWEST_RUNS, run_folders(home), key=_made_at)
+    for folder in folders:
+        try:
+            corpus = read_run_record(folder).corpus
+        except UnreadableFile:
+            continue
+        sources = list(corpus.sources) or [corpus.path]
+        text = "; ".join(sources)
+        if text and text not in found and text not in built_in and all(map(_is_there, sources)):
+            found.append(text)
+            if len(found) == most:
+                break
+    return found
+
+
+def _made_at(folder: Path) -> float:
+    try:
+        return (folder / RUN_FILE).stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _is_there(source: str) -> bool:
+    try:
+        return user_path(source).exists()
+    except (OSError, ValueError):
+        return False
