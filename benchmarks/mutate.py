@@ -193,6 +193,8 @@ def _be_child(work: Callable[[], int], cwd: Path, out: int, err: int) -> None:
     try:
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # end with the worker
         os.setpgid(0, 0)
+        for number in (signal.SIGTERM, signal.SIGHUP):  # ours were set while we got warm
+            signal.signal(number, signal.SIG_DFL)
         null = os.open(os.devnull, os.O_RDONLY)
         for source, target in ((null, 0), (out, 1), (err, 2)):
             os.dup2(source, target)
@@ -472,7 +474,8 @@ class Workplace:
             if operation == "list" and kind == "run" and os.path.lexists(path):
                 if "victim" not in outcome.out:
                     wrong.append("the damaged run is not listed")
-            if operation == "resume" and kind == "cache" and outcome.status == 0:
+            ended = outcome.status == 0 and not outcome.stopped
+            if operation == "resume" and kind == "cache" and ended:
                 if not self._learned_as_it_should(home):
                     wrong.append("trains on another text")
             for reason in wrong:

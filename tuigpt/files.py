@@ -98,6 +98,8 @@ def _reading(path: Path) -> Iterator[io.BufferedReader]:
         with open_regular(path) as stream:
             yield stream
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and path.is_symlink():
+            raise UnreadableFile(path, "it is a link that leads nowhere") from None
         missing = isinstance(error, FileNotFoundError)
         raise UnreadableFile(path, error.strerror or str(error), missing) from None
     except ValueError as error:

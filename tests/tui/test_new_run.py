@@ -11,16 +11,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from conftest import MakeRun
 from rich.cells import cell_len
 from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input, Label, Static
+from tui.conftest import settle, with_fake_writer
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
 from tuigpt.reports import CostReport, to_line
-from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
+from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, read_run_record
 from tuigpt.tui import app as app_module
+from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.screens.new_run import cost
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.new_run.radio import Radio
@@ -311,6 +314,21 @@ async def test_too_little_memory_is_said_before_anything_starts(
     timing("import sys; sys.exit('tuigpt: the disk is [full')")
     async with form(home) as pilot:
         await until(pilot, lambda: "the disk is [full" in verdict(pilot))
+
+
+async def test_a_finished_run_can_be_trained_again_with_other_settings(
+    home: Path, make_run: MakeRun
+) -> None:
+    make_run("verse", {10: 2.0}, [], state="finished", step=10, max_steps=10)
+    app = TuigptApp(home, panes=with_fake_writer(), strict=True)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await settle(pilot)
+        await pilot.press("ctrl+t", "a")
+        await until(pilot, lambda: isinstance(app.screen, NewRun))
+        record = read_run_record(home / "runs" / "verse")
+        assert field(pilot, "block_size").value == str(record.model.block_size)
+        assert field(pilot, "max_steps").value == str(record.train.max_steps)
+        await pilot.press("escape")
 
 
 async def test_a_timing_ends_with_its_settings_and_with_the_form(

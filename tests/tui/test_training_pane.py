@@ -288,10 +288,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("training", RUNNING),
         ("evaluating", RUNNING),
         ("paused", RUNNING - {"pause"} | {"unpause"}),
-        ("stopped", {"resume_run"}),
-        ("lost", {"resume_run"}),
-        ("failed", {"resume_run"}),
-        ("finished", {"extend"}),
+        ("stopped", {"resume_run", "again"}),
+        ("lost", {"resume_run", "again"}),
+        ("failed", {"resume_run", "again"}),
+        ("finished", {"extend", "again"}),
     ],
 )
 async def test_only_what_can_be_done_is_offered(
@@ -306,7 +306,7 @@ async def test_only_what_can_be_done_is_offered(
         if "resume_run" in offered:
             await pilot.press("r")
         await pilot.pause()
-        assert len(asked) == len(offered - {"change", "discard", "extend"})
+        assert len(asked) == len(offered - {"change", "discard", "extend", "again"})
 
 
 async def test_a_finished_run_is_trained_further(asked: list[str]) -> None:

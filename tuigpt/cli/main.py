@@ -38,6 +38,7 @@ COMMANDS = {
     "import": ("import_", "take in models of the workshop, nanoGPT or Hugging Face"),
     "export": ("export", "write a checkpoint for one of those programs"),
     "list": ("runs", "list runs and their checkpoints"),
+    "evolve": ("evolve", "let every kept step of a run continue the same prompt"),
     "show": ("manage", "tell all that is known of a checkpoint"),
     "rename": ("manage", "give a run another name"),
     "delete": ("manage", "put runs or checkpoints into the trash"),

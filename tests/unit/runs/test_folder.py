@@ -121,7 +121,7 @@ class TestFindingRuns:
         assert damaged.problem.startswith("run.json: it ") and damaged.record is None
         assert find_run("verse", home) == damaged
 
-    @pytest.mark.parametrize("what", ["folder", "fifo", "zeros"])
+    @pytest.mark.parametrize("what", ["folder", "fifo", "zeros", "link"])
     def test_something_else_in_the_place_of_its_record(
         self, make_run: MakeRun, home: Path, what: str
     ) -> None:
@@ -132,11 +132,16 @@ class TestFindingRuns:
             path.mkdir()
         elif what == "fifo":
             os.mkfifo(path)
+        elif what == "link":
+            path.symlink_to(home / "nowhere")
         else:
             with open(path, "wb") as stream:
                 stream.truncate(2 << 30)
         damaged = open_run(run.folder)
-        words = {"folder": "it is a folder", "fifo": "it is no regular file", "zeros": "larger"}
+        words = {
+            "folder": "it is a folder", "fifo": "it is no regular file", "zeros": "larger",
+            "link": "leads nowhere",
+        }  # fmt: skip
         assert words[what] in damaged.problem
         assert damaged.best and damaged.best.step == 10
         assert list(run_folders(home)) == [run.folder]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -166,29 +166,13 @@ class Transcript(ScrollView, can_focus=True):
         facts = (visible(left).replace("\n", "⏎"), visible(right).replace("\n", "⏎"))
         if self._rules.get(entry) != facts:
             self._rules[entry] = facts
-            self.refresh_lines(self.scroll_offset.y, 1)
-            for row in range(len(self._rows) - 1, -1, -1):
+            # Only what is in view is drawn, so the search does not grow with the text.
+            top = self.scroll_offset.y
+            self.refresh_lines(top, 1)
+            for row in range(top, min(top + self.size.height, len(self._rows))):
                 if self._rows[row].is_rule and self._rows[row].entry == entry:
                     self.refresh_lines(row + self._gap, 1)
                     break
-
-    def rewrite_entry(self, entry: int, runs: Sequence[Run]) -> None:
-        """Put another text below an entry's rule; without any, the rule goes as well."""
-        rows = self._rows
-        found = [number for number, row in enumerate(rows) if row.entry == entry]
-        if not found:
-            return
-        first, end = found[0], found[-1] + 1
-        new: list[_Row] = []
-        if runs:
-            safe = [(style, visible(text).replace("\t", "    ")) for style, text in runs]
-            new = [_Row([], True, is_rule=True), *wrap(safe, self._width)]
-            if end < len(rows):
-                new[-1].ends = True
-                new.append(_Row([], True))
-        rows[first:end] = _of_entry(new, entry)
-        self.virtual_size = Size(self._width, len(rows))
-        self.refresh()
 
     def watch_chosen(self) -> None:
         self.refresh()

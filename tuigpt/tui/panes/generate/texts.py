@@ -21,7 +21,7 @@ from tuigpt.generation.protocol import (
     Window,
 )
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.wording import short_count, symbols_shown
+from tuigpt.wording import symbols_shown
 
 DEFAULTS = SampleConfig()
 
@@ -374,8 +374,3 @@ class Texts:
     @property
     def can_restore(self) -> bool:
         return bool(self._deleted)
-
-
-def length_in_words(tokens: int) -> str:
-    """Of a text that is asked for."""
-    return "endless" if tokens >= ENDLESS else short_count(tokens)

@@ -35,6 +35,7 @@ from tuigpt.tui.panes.training.take_along import save_csv, save_loss_log, save_s
 from tuigpt.tui.screens.change import LIVE, Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.extend import Extend
+from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.text_file import TextFile
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -100,6 +101,8 @@ A trainer keeps training when you close the app."""
                 tooltip="Train this run further from where it was stopped"),
         Binding("r", "extend", "more steps", id="train.extend",
                 tooltip="Train this finished run further, with more steps"),
+        Binding("a", "again", "again, otherwise", id="train.again",
+                tooltip="Train anew with this run's settings, after changing some of them"),
         Binding("x", "next_unit", "steps/time", id="chart.unit", show=False,
                 tooltip="Count steps, tokens, readings of the text or time along the chart"),
         Binding("left_square_bracket", "smooth(-1)", "less smoothing", id="chart.rougher",
@@ -320,6 +323,17 @@ A trainer keeps training when you close the app."""
         if run is not None:
             await self.app.push_screen(TextFile(run.folder / TRAINER_LOG, "the trainer's log"))
 
+    async def action_again(self) -> None:
+        """Open the form of a new run, filled in as for this one."""
+
+        def started(name: str | None) -> None:
+            if name is not None:
+                self.post_message(WatchRun(name))
+
+        run = self.session.watched
+        if run is not None and run.record is not None:
+            await self.app.push_screen(NewRun(self.session.home, run.record), started)
+
     # --- taking it along ---
 
     def action_save_csv(self) -> None:
@@ -358,6 +372,10 @@ A trainer keeps training when you close the app."""
                 return alive and self.state != "paused"
             case "unpause":
                 return self.state == "paused"
+            case "again":
+                run = self.session.watched
+                known = run is not None and run.record is not None and not run.built_in
+                return known and not alive
             case "extend":
                 run = self.session.watched
                 return (

@@ -56,8 +56,8 @@ from tuigpt.wording import duration, one_line, overfitting
 
 BUILT_IN_TEXT = "shakespeare"
 
-MOST_TEXTS = 2
-"""Texts of earlier runs that are offered."""
+MOST_TEXTS, TALL = 3, 30
+"""Texts of earlier runs that are offered from so many rows on; below them, one."""
 
 POLL = 0.1
 """Seconds between two looks whether the trainer has made its run folder."""
@@ -114,7 +114,7 @@ class NewRun(Dialog[str]):
             border-subtitle-color: $foreground-muted; overflow: hidden;
         }
         #questions { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1 0 0; }
-        #foot { height: auto; border-top: solid $foreground 25%; }
+        #foot { height: auto; border-top: solid $foreground 50%; }
         .question { text-style: bold; color: $text-primary; }
         .spaced { margin-top: 1; }
         #source, #own, #preview, #preset, #duration, #head { margin-left: 3; width: 1fr; }
@@ -242,7 +242,8 @@ class NewRun(Dialog[str]):
 
     @work(group="texts", exit_on_error=False)
     async def _offer_texts(self) -> None:
-        known = await asyncio.to_thread(texts_of_before, self._home, [BUILT_IN_TEXT], MOST_TEXTS)
+        most = MOST_TEXTS if self.app.size.height >= TALL else 1
+        known = await asyncio.to_thread(texts_of_before, self._home, [BUILT_IN_TEXT], most)
         self._source.show(_source_rows(known))
         self._mark_source()
 

@@ -1,0 +1,87 @@
+"""`tuigpt evolve`: the same prompt and the same seed at every kept step of a run."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from tuigpt.cli.flags import add_device, add_sample_settings, given_fields
+from tuigpt.cli.live_line import waiting
+from tuigpt.cli.model import note_on_prompt
+from tuigpt.cli.parser import Command, Parser, filled
+from tuigpt.config import SampleConfig
+from tuigpt.errors import UserError
+from tuigpt.paths import cache_dir, home_dir
+from tuigpt.runs.header import read_header
+from tuigpt.runs.names import find_model
+from tuigpt.runs.record import find_corpus
+from tuigpt.wording import loss_text, visible
+
+LENGTH = 120
+"""Tokens at each step, where nobody says."""
+
+SHORTEST_COPY = 20
+"""Characters in a row that count as copied."""
+
+
+def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str) -> int:
+    """Print what each checkpoint of a run writes, the oldest first.
+
+    Raises:
+        UserError: there is no such run, it has no checkpoint, or one cannot be used.
+    """
+    run = find_model(name, home)
+    steps = [checkpoint for checkpoint in run.checkpoints if not checkpoint.problem]
+    if not steps:
+        raise UserError(f"run {name!r} has no checkpoint yet")
+    with waiting("waking the models"):
+        from tuigpt.generation.copies import copies
+        from tuigpt.generation.decode import TextGenerator, read_prompt
+        from tuigpt.generation.judge import open_checkpoint
+        from tuigpt.model.device import resolve_device, use_few_threads
+
+        where = resolve_device(device)
+    use_few_threads()
+    shown = visible if sys.stdout.isatty() else str
+    for number, checkpoint in enumerate(steps):
+        loaded = open_checkpoint(checkpoint.path, where)
+        read = read_prompt(prompt, loaded.tokenizer)
+        if not number:
+            note_on_prompt(read, prompt)
+        ids = [
+            token for tokens in TextGenerator(loaded.model, read.ids, config) for token in tokens
+        ]
+        text = loaded.tokenizer.decode(ids)
+        star = " ★" if checkpoint == run.best else ""
+        heading = f"step {checkpoint.step:,}  val {loss_text(checkpoint.val_loss)}{star}"
+        try:
+            corpus = find_corpus(checkpoint.path, read_header(checkpoint.path).corpus)
+            share = copies(corpus, text, SHORTEST_COPY, cache_dir(home)).share
+            heading += f"  {share:.0%} copied"
+        except UserError:  # the text is not on this machine
+            pass
+        print(f"── {heading}\n{shown(read.text + text).rstrip()}\n", flush=True)
+    return 0
+
+
+def _add_flags(parser: Parser) -> None:
+    parser.add_argument("name", type=filled, metavar="RUN", help="a run, or poet")
+    parser.flag("--prompt", default="", metavar="TEXT", help="beginning of each text")
+    add_device(parser)
+    add_sample_settings(parser)
+
+
+def _run(options: Namespace) -> int:
+    config = SampleConfig(**{"max_new_tokens": LENGTH} | given_fields(options, SampleConfig))
+    return evolve(home_dir(options.home), options.name, options.prompt, config, options.device)
+
+
+COMMANDS = {
+    "evolve": Command(
+        usage="RUN [--prompt TEXT] [flags]",
+        add_flags=_add_flags,
+        run=_run,
+        examples=('tuigpt evolve poems --prompt "The sea"', "tuigpt evolve poems --seed 7"),
+    ),
+}
