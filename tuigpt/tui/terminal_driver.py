@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from codecs import IncrementalDecoder, getincrementaldecoder
 
 from textual.drivers import linux_driver
@@ -13,6 +14,10 @@ from textual.messages import InBandWindowResize
 
 _X10 = b"\x1b[M"
 """Begins a mouse report of an old terminal; button, column and row follow as bytes from 32 on."""
+
+
+_SIZE_REPORT = re.compile(r"\x1b\[48;[\d:;]*t")
+"""A size among the keys, which nobody has asked for; Textual divides by what it says."""
 
 
 class TerminalInput(IncrementalDecoder):
@@ -28,6 +33,9 @@ class TerminalInput(IncrementalDecoder):
         self._begun = b""
 
     def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
+        return _SIZE_REPORT.sub("", self._decode(data, final))
+
+    def _decode(self, data: bytes, final: bool) -> str:
         data, self._begun = self._begun + data, b""
         text = ""
         while (at := data.find(_X10)) >= 0:

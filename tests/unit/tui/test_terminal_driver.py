@@ -17,6 +17,7 @@ from tuigpt.tui.terminal_driver import TerminalInput
         ("aé日🙂".encode(), "aé日🙂"),
         (b"\xfc", "\ufffd"),
         (b"a\xc3b", "a\ufffdb"),
+        (b"a\x1b[48;0;0;0;0tb", "ab"),
         (b"\x1b[<0;5;7M", "\x1b[<0;5;7M"),
         (b"\x1b[M" + bytes([32, 33, 34]), "\x1b[<0;1;2M"),
         (b"\x1b[M" + bytes([32, 200, 34]), "\x1b[<0;168;2M"),
