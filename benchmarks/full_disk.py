@@ -139,6 +139,7 @@ class Bench:
     def env(self, home: Path) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"], "HOME": str(self.folder), "TUIGPT_HOME": str(home),
+            "TUIGPT_CONFIG": str(home / "settings.toml"),
             "LANG": "C.UTF-8", "OMP_NUM_THREADS": "1",
             "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
         }  # fmt: skip
@@ -273,7 +274,7 @@ def small_writers(bench: Bench, disk: Disk) -> None:
     home = disk.home
     bench.command(home, "train", str(bench.text), "--name=old", *SHAPE, "--max-steps=5")
     bench.command(home, "list", "--show-poet")
-    settings = (home / "settings.json").read_bytes()
+    settings = (home / "settings.toml").read_bytes()
     disk.fill()
     for arguments in (
         ["list", "--hide-poet"],
@@ -285,7 +286,7 @@ def small_writers(bench: Bench, disk: Disk) -> None:
             raise Wrong(f"{arguments} on a full disk: status 0\n{done.stdout}")
         if len(done.stderr.strip().splitlines()) != 1 and arguments[0] != "generate":
             raise Wrong(f"{arguments} is not refused in one line:\n{done.stderr}")
-    if (home / "settings.json").read_bytes() != settings:
+    if (home / "settings.toml").read_bytes() != settings:
         raise Wrong("the settings have changed")
     if (home / "runs" / "new").exists():
         raise Wrong("a new run was made")

@@ -47,6 +47,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(autouse=True)
+def settings_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the settings of whoever runs it."""
+    monkeypatch.setenv("TUIGPT_CONFIG", str(tmp_path / "settings.toml"))
+
+
+@pytest.fixture(autouse=True)
 def poet_assets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where this process looks for the built-in model: an empty folder, so that there is none."""
     folder = tmp_path / "poet-assets"

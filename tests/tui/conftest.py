@@ -133,6 +133,13 @@ def session(
     return Session(home, snapshot=snapshot, checkpoint=checkpoint)
 
 
+@pytest.fixture(autouse=True)
+def all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of all colours, wherever the tests run."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
 OpenApp = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
 
 

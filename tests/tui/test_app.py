@@ -23,6 +23,7 @@ from tui.conftest import OpenApp, screen_text, settle, still, until
 from tuigpt.files import read_json, to_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
 from tuigpt.runs.status import status_of_this_process, write_status
+from tuigpt.settings import change_settings, read_settings, settings_file
 from tuigpt.tui import asking
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes import PANES
@@ -31,7 +32,9 @@ from tuigpt.tui.panes.training import pane as training_module
 from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run.form import NewRun
+from tuigpt.tui.screens.palette import found
 from tuigpt.tui.widgets.prompt_box import PromptBox
+from tuigpt.tui.widgets.slider import Slider
 
 RECORDS = [
     {"kind": "eval", "step": 0, "val_loss": 2.4, "whole": False},
@@ -63,6 +66,14 @@ def focused_pane(pilot: Pilot[None]) -> str | None:
 
 def shows(pilot: Pilot[None], words: str) -> bool:
     return words in screen_text(pilot)
+
+
+def shows_in_flow(pilot: Pilot[None], words: str) -> bool:
+    return words in " ".join(screen_text(pilot).split())
+
+
+def ends(pilot: Pilot[None], words: str) -> bool:
+    return screen_text(pilot).endswith(words)
 
 
 class TestPanes:
@@ -544,3 +555,127 @@ class TestCommands:
                 await until(pilot, partial(shows, pilot, "app.log"))
                 await pilot.press("escape")
                 await until(pilot, lambda: pilot.app.screen is pilot.app.screen_stack[0])
+
+
+class TestTheWayOut:
+    @pytest.mark.parametrize("size", [(160, 45), (80, 24), (60, 16)])
+    async def test_help_and_quit_stand_at_the_end_of_the_footer(
+        self, open_app: OpenApp, make_run: MakeRun, size: tuple[int, int]
+    ) -> None:
+        make_run("verse", {10: 2.0}, RECORDS, **RUNNING)
+        async with open_app(*size) as pilot:
+            for key, end in (("ctrl+g", "f1 help  ^q quit"), ("ctrl+t", "? help  ^q quit")):
+                await pilot.press(key)
+                await until(pilot, partial(ends, pilot, end))
+            await pilot.press("f1")
+            await until(pilot, lambda: screen_text(pilot).endswith("^q quit"))
+
+    async def test_ctrl_c_twice_leaves_and_the_first_says_so(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        async with open_app(80, 24) as pilot:
+            await pilot.press("ctrl+c")
+            await until(pilot, lambda: "ctrl+c again leaves" in screen_text(pilot))
+            assert pilot.app.is_running
+            await pilot.press("ctrl+c")
+            await until(pilot, lambda: not pilot.app.is_running)
+
+    async def test_ctrl_c_copies_what_is_selected(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(80, 24) as pilot:
+            await pilot.press("ctrl+g", *"ROMEO", "shift+home", "ctrl+c", "ctrl+c")
+            await until(pilot, lambda: pilot.app.clipboard == "ROMEO")
+            assert pilot.app.is_running
+
+
+class TestSizes:
+    @pytest.mark.parametrize(
+        ("width", "shown_panes"), [(99, 1), (100, 2), (139, 2), (140, 3), (200, 3)]
+    )
+    async def test_as_many_panes_as_fit_and_one_on_request(
+        self, open_app: OpenApp, verse: Any, width: int, shown_panes: int
+    ) -> None:
+        async with open_app(width, 30) as pilot:
+            panes = [f"#{entry.id}" for entry in PANES]
+            assert sum(shown(pilot, pane) for pane in panes) == shown_panes
+            await pilot.press("ctrl+t", "f4")
+            await until(pilot, lambda: [p for p in panes if shown(pilot, p)] == ["#training"])
+            await pilot.press("f4")
+            await until(pilot, lambda: sum(shown(pilot, p) for p in panes) == shown_panes)
+
+    async def test_the_pane_with_the_focus_is_the_widest(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        async with open_app(160, 45) as pilot:
+            for key, name in (("ctrl+o", "checkpoints"), ("ctrl+t", "training")):
+                await pilot.press(key)
+                await still(pilot)
+                widths = {p.id: pilot.app.query_one(f"#{p.id}").region.width for p in PANES}
+                assert widths.pop(name) * 2 >= max(widths.values()) * 3 - 4
+
+
+class TestWhatIsKept:
+    async def test_theme_pane_and_sampling_are_found_again(
+        self, open_app: OpenApp, verse: Any, home: Path
+    ) -> None:
+        async with open_app(80, 24) as pilot:
+            await pilot.press("ctrl+p", *"theme", "enter")
+            await until(pilot, lambda: "search the themes" in screen_text(pilot))
+            await pilot.press(*"paper", "enter")
+            await until(pilot, lambda: pilot.app.theme == "paper")
+            pilot.app.query_one("#temperature", Slider).value = 1.3
+            await pilot.press("ctrl+t", "ctrl+q")
+            await until(pilot, lambda: not pilot.app.is_running)
+        settings = read_settings(home)
+        assert (settings.theme, settings.pane) == ("paper", "training")
+        async with open_app(80, 24) as pilot:
+            assert pilot.app.theme == "paper" and focused_pane(pilot) == "training"
+            assert pilot.app.query_one("#temperature", Slider).value == 1.3
+
+    async def test_looking_keeps_nothing(self, open_app: OpenApp, verse: Any) -> None:
+        async with open_app(80, 24) as pilot:
+            await pilot.press("ctrl+q")
+            await until(pilot, lambda: not pilot.app.is_running)
+        assert not settings_file().exists()
+
+    async def test_keys_can_be_chosen_and_all_that_names_them_follows(
+        self, open_app: OpenApp, verse: Any
+    ) -> None:
+        change_settings(keys={"view.training": "f7", "app.quit": "f10"})
+        async with open_app(120, 60) as pilot:
+            assert "f7 Training" in screen_text(pilot)
+            assert screen_text(pilot).endswith("f10 quit")
+            await pilot.press("f7")
+            await until(pilot, lambda: focused_pane(pilot) == "training")
+            await pilot.press("f1")
+            await until(pilot, lambda: re.search(r"f7 +Go to the loss", screen_text(pilot)))
+            await pilot.press("escape", "f10")
+            await until(pilot, lambda: not pilot.app.is_running)
+
+    async def test_what_cannot_be_used_is_named(self, open_app: OpenApp, verse: Any) -> None:
+        settings_file().write_text("temperature = 9.0\n")
+        async with open_app(80, 24) as pilot:
+            await until(pilot, lambda: "setting temperature" in screen_text(pilot))
+
+
+async def test_other_words_find_a_command(open_app: OpenApp, make_run: MakeRun) -> None:
+    make_run("verse", {10: 2.0}, RECORDS, **RUNNING)
+    async with open_app() as pilot:
+        assert isinstance(pilot.app, TuigptApp)
+        commands = pilot.app.commands()
+        for query, title in (("colour", "view: theme"), ("del", "train: discard"),
+                             ("exit", "app: quit"), ("shortcuts", "view: help")):  # fmt: skip
+            assert title in [command.title for command in found(commands, query)], query
+        assert commands[-1].title == "app: quit"
+
+
+async def test_four_words_are_explained_with_the_runs_numbers(
+    open_app: OpenApp, verse: Any
+) -> None:
+    async with open_app(80, 24) as pilot:
+        await pilot.press("ctrl+t", "f1")
+        for key, words in (
+            ("1", "knows 11 tokens"), ("2", "writes now is verse@100"),
+            ("3", "lowest val was 1.50"), ("4", "1.50 nats = 2.16 bits"),
+        ):  # fmt: skip
+            await pilot.press(key)
+            await until(pilot, partial(shows_in_flow, pilot, words))

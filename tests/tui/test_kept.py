@@ -10,7 +10,7 @@ from tui.conftest import FakeWriter, OpenApp, screen_text, until
 
 from tuigpt.config import SampleConfig
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.settings import change_setting
+from tuigpt.settings import change_settings
 from tuigpt.tui.panes.generate import kept as kept_module
 from tuigpt.tui.panes.generate.kept import (
     PROMPTS_FILE,
@@ -99,7 +99,7 @@ class TestTheNextStart:
         self, open_app: OpenApp, make_run: MakeRun, home: Path
     ) -> None:
         make_run("verse", {100: 1.5})
-        change_setting(home, "keep_texts", False)
+        change_settings(keep_texts=False)
         async with open_app(80, 24) as pilot:
             await pilot.press(*"He", "enter")
             await until(pilot, lambda: "/s ──" in screen_text(pilot))

@@ -183,18 +183,19 @@ class TestHiding:
             assert len(rows(pilot)) == 2
 
     async def test_a_choice_that_cannot_be_kept_is_told(
-        self, open_app: OpenApp, poet: Run, home: Path
+        self, open_app: OpenApp, poet: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        home.write_text("in the way")
+        (tmp_path / "file").write_text("in the way")
+        monkeypatch.setenv("TUIGPT_CONFIG", str(tmp_path / "file" / "settings.toml"))
         async with open_app() as pilot:
             await pilot.press("ctrl+o", "h")
-            await until(pilot, lambda: "settings.json" in screen_text(pilot))
+            await until(pilot, lambda: "settings.toml" in screen_text(pilot))
             assert len(rows(pilot)) == 2
 
     async def test_a_hidden_one_is_not_opened(
         self, open_app: OpenApp, poet: Run, home: Path
     ) -> None:
-        hide_poet(home, True)
+        hide_poet(True)
         async with open_app() as pilot:
             assert focused_pane(pilot) == "training" and not opened(pilot)
             assert poet_is_hidden(home)

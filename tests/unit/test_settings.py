@@ -2,56 +2,104 @@
 
 from __future__ import annotations
 
-import json
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tuigpt.errors import UserError
-from tuigpt.settings import SETTINGS_FILE, Settings, change_setting, read_settings
+from tuigpt.files import write_json
+from tuigpt.settings import (
+    OLD_FILE,
+    Settings,
+    change_settings,
+    look_at_settings,
+    read_settings,
+    settings_file,
+)
 
 
-def test_nothing_is_chosen_in_a_home_that_is_not_there(home: Path) -> None:
-    assert read_settings(home) == Settings() and not home.exists()
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config" / "settings.toml"
+    monkeypatch.setenv("TUIGPT_CONFIG", str(path))
+    return path
 
 
-def test_others_stay_also_unknown_ones(home: Path) -> None:
-    change_setting(home, "hide_poet", True)
-    change_setting(home, "from a newer tuigpt", {"a": [1]})
-    assert read_settings(home) == Settings(hide_poet=True)
-    change_setting(home, "hide_poet", False)
-    assert json.loads((home / SETTINGS_FILE).read_text()) == {
-        "hide_poet": False,
-        "from a newer tuigpt": {"a": [1]},
-    }
+def written(file: Path, text: str) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(text, encoding="utf-8")
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", "\0", "[" * 100_000])
-def test_a_broken_file_counts_as_none_and_is_never_overwritten(home: Path, content: str) -> None:
+def test_nothing_is_chosen_without_a_file(file: Path, home: Path) -> None:
+    assert read_settings(home) == Settings() and not file.parent.exists() and not home.exists()
+
+
+def test_what_is_chosen_is_kept(file: Path, home: Path) -> None:
+    change_settings(theme="paper", temperature=0.7, keys={"view.training": "f3"})
+    change_settings(top_k=7)
+    assert read_settings(home) == Settings(
+        theme="paper", temperature=0.7, top_k=7, keys={"view.training": "f3"}
+    )
+    change_settings(theme=None)
+    assert read_settings(home).theme == "" and read_settings(home).top_k == 7
+
+
+def test_comments_and_what_a_newer_tuigpt_wrote_stay(file: Path, home: Path) -> None:
+    written(file, '# mine\ntheme = "ink" # dark\nfrom_a_newer_one = [1]\n[keys]\n"a.b" = "f9"\n')
+    change_settings(theme="paper", hide_poet=True)
+    text = file.read_text(encoding="utf-8")
+    assert "# mine" in text and "# dark" in text and "from_a_newer_one = [1]" in text
+    assert tomllib.loads(text)["hide_poet"] is True
+    settings, problems = look_at_settings(home)
+    assert settings == Settings(theme="paper", hide_poet=True, keys={"a.b": "f9"})
+    assert problems == ("the settings name 'from_a_newer_one', which this tuigpt does not know",)
+
+
+def test_one_value_that_cannot_be_used_spoils_no_other(file: Path, home: Path) -> None:
+    written(file, 'temperature = 9.0\nhide_poet = "yes"\ntop_k = 5\nglyphs = "runes"\n')
+    settings, problems = look_at_settings(home)
+    assert settings == Settings(top_k=5)
+    assert [problem.split()[2] for problem in problems] == ["temperature", "hide_poet", "glyphs"]
+
+
+@pytest.mark.parametrize("text", ["{", "= 1", "a = 1\na = 2", "\0", "a = " + "[" * 10_000])
+def test_a_broken_file_counts_as_none_and_is_never_overwritten(
+    file: Path, home: Path, text: str
+) -> None:
+    written(file, text)
+    settings, problems = look_at_settings(home)
+    assert settings == Settings() and "settings.toml" in problems[0]
+    with pytest.raises(UserError, match="cannot read .*settings.toml': .*, or delete it"):
+        change_settings(hide_poet=True)
+    assert file.read_text() == text
+
+
+def test_an_old_home_keeps_its_choice_until_it_is_made_anew(file: Path, home: Path) -> None:
     home.mkdir()
-    (home / SETTINGS_FILE).write_text(content)
-    assert read_settings(home) == Settings()
-    with pytest.raises(UserError, match="cannot read .*settings.json': .*, or delete it"):
-        change_setting(home, "hide_poet", True)
-    assert (home / SETTINGS_FILE).read_text() == content
-
-
-def test_a_value_of_another_type_is_not_believed(home: Path) -> None:
-    change_setting(home, "hide_poet", "yes")
-    assert read_settings(home) == Settings()
-    change_setting(home, "hide_poet", True)
+    write_json(home / OLD_FILE, {"hide_poet": True})
     assert read_settings(home).hide_poet
+    change_settings(hide_poet=False)
+    assert not read_settings(home).hide_poet
 
 
-def test_a_link_to_where_somebody_keeps_all_settings_stays_one(home: Path, tmp_path: Path) -> None:
-    home.mkdir()
-    (tmp_path / "mine.json").write_text("{}")
-    (home / SETTINGS_FILE).symlink_to(tmp_path / "mine.json")
-    change_setting(home, "hide_poet", True)
-    assert (home / SETTINGS_FILE).is_symlink() and "true" in (tmp_path / "mine.json").read_text()
+def test_a_link_to_where_somebody_keeps_all_settings_stays_one(file: Path, tmp_path: Path) -> None:
+    file.parent.mkdir()
+    (tmp_path / "mine.toml").write_text("")
+    file.symlink_to(tmp_path / "mine.toml")
+    change_settings(hide_poet=True)
+    assert file.is_symlink() and "true" in (tmp_path / "mine.toml").read_text()
 
 
-def test_a_home_that_cannot_be_written_is_told(home: Path) -> None:
-    home.write_text("in the way")
-    with pytest.raises(UserError, match="settings.json"):
-        change_setting(home, "one", True)
+def test_a_folder_that_cannot_be_written_is_told(file: Path, tmp_path: Path) -> None:
+    file.parent.write_text("in the way")
+    with pytest.raises(UserError, match="settings.toml"):
+        change_settings(theme="ink")
+
+
+def test_it_is_in_the_users_configuration_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TUIGPT_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert settings_file() == tmp_path / "tuigpt" / "settings.toml"

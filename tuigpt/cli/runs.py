@@ -40,7 +40,7 @@ def list_runs(
         UserError: there is no run of that name, or the settings cannot be written.
     """
     if hide is not None:
-        hide_poet(home, hide)
+        hide_poet(hide)
     runs = [find_model(name, home)] if name is not None else []
     if name is None:
         for folder in run_folders(home):

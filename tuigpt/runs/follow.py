@@ -22,7 +22,7 @@ from tuigpt.runs.metrics import History, MetricsTail
 from tuigpt.runs.poet import listed_poet, poet_files
 from tuigpt.runs.record import RUN_FILE
 from tuigpt.runs.status import STATUS_FILE
-from tuigpt.settings import SETTINGS_FILE
+from tuigpt.settings import settings_files
 
 LONGEST_READ = 0.1
 """Seconds that one look spends on a log; of a long one the rest comes with the next looks."""
@@ -162,7 +162,7 @@ class Follower:
 
     def _look_at_poet(self) -> Run | None:
         marks = (
-            *map(_mark, (*poet_files(), self._home / SETTINGS_FILE)),
+            *map(_mark, (*poet_files(), *settings_files(self._home))),
             any(folder.name == POET for folder in self._runs),
         )
         if marks != self._poet_marks:

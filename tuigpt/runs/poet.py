@@ -13,7 +13,7 @@ from tuigpt.runs.folder import POET, Checkpoint, Run, is_run, read_checkpoint
 from tuigpt.runs.header import read_header
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
-from tuigpt.settings import change_setting, read_settings
+from tuigpt.settings import change_settings, read_settings
 
 
 def open_poet() -> Run:
@@ -87,10 +87,10 @@ def poet_is_hidden(home: Path) -> bool:
     return read_settings(home).hide_poet
 
 
-def hide_poet(home: Path, hidden: bool) -> None:
+def hide_poet(hidden: bool) -> None:
     """Leave the built-in model out of every list from now on, or have it back.
 
     Raises:
         UserError: the settings cannot be written.
     """
-    change_setting(home, "hide_poet", hidden)
+    change_settings(hide_poet=hidden)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -59,6 +59,9 @@ def commands_of(node: DOMNode) -> Iterator[Command]:
         if not node.check_action(name, parameters):
             continue
         area = node.label if isinstance(node, Slider) else binding.id.partition(".")[0]
+        chosen = node.app._keymap.get(binding.id)
+        if chosen is not None:
+            binding = replace(binding, key=chosen, key_display=None)
         key = node.app.get_key_display(next(iter(binding.make_bindings([binding]))))
         yield Command(
             f"{area}: {binding.description.lower()}", binding.tooltip, key,

@@ -8,6 +8,7 @@ from pathlib import Path
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.metrics import History
+from tuigpt.settings import Settings
 
 
 @dataclass
@@ -20,6 +21,7 @@ class Session:
         starting: name of a run whose trainer is being started, or "".
         snapshot: what the last look at the run folders showed; None before the first.
         checkpoint: the open one, which writes; None before there is any.
+        settings: what the user has chosen for good, as it was when the app began.
     """
 
     home: Path
@@ -27,6 +29,7 @@ class Session:
     starting: str = ""
     snapshot: Snapshot | None = None
     checkpoint: Checkpoint | None = None
+    settings: Settings = field(default_factory=Settings)
     _known: frozenset[Path] = field(default=frozenset(), repr=False)
 
     # --- what is there ---

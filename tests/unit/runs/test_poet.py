@@ -87,10 +87,10 @@ class TestItsName:
 class TestHiding:
     def test_hidden_means_not_listed(self, poet: Run, home: Path) -> None:
         assert not poet_is_hidden(home) and listed_poet(home) == poet
-        hide_poet(home, True)
+        hide_poet(True)
         assert poet_is_hidden(home) and listed_poet(home) is None
         assert find_checkpoint("poet", home) == poet.last
-        hide_poet(home, False)
+        hide_poet(False)
         assert listed_poet(home) == poet
 
 
@@ -115,10 +115,10 @@ class TestFollowing:
     def test_hiding_and_showing_is_noticed(self, poet: Run, home: Path) -> None:
         follower = Follower(home)
         follower.look("poet")
-        hide_poet(home, True)
+        hide_poet(True)
         snapshot = follower.look("poet")
         assert snapshot.poet is None and snapshot.watched is None
-        hide_poet(home, False)
+        hide_poet(False)
         assert follower.look("poet").poet == poet
 
     def test_one_that_is_replaced_is_read_again(

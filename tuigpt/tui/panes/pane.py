@@ -39,7 +39,8 @@ class PaneEntry:
     @property
     def heading(self) -> str:
         """Key and title, as in the tab and the border."""
-        return f"{self.key.replace('ctrl+', '^')} {self.title}"
+        first, _, _ = self.key.partition(",")
+        return f"{first.replace('ctrl+', '^')} {self.title}"
 
     @property
     def binding(self) -> Binding:
@@ -69,3 +70,7 @@ class Pane(Vertical):
 
     def show(self) -> None:
         """Show the session as it is now; called after every look and every change."""
+
+    def to_keep(self) -> dict[str, object]:
+        """Settings, as they stand now, that the next start of the app is to find again."""
+        return {}

@@ -103,12 +103,42 @@ class Palette(Dialog[Command]):
             self.answer(self._found[event.option_index])
 
 
+SYNONYMS = {
+    "appearance": "theme", "colour": "theme", "color": "theme", "dark": "theme", "light": "theme",
+    "begin": "new run", "start": "new run", "learn": "new run",
+    "bye": "quit", "close": "quit", "exit": "quit", "leave": "quit",
+    "continue": "resume", "go on": "resume",
+    "creativity": "temperature", "randomness": "temperature", "wild": "temperature",
+    "end": "stop", "halt": "pause",
+    "erase": "delete", "remove": "delete", "discard": "delete", "delete": "discard",
+    "font": "glyphs", "braille": "glyphs", "ascii": "glyphs",
+    "fullscreen": "whole", "maximise": "whole", "maximize": "whole", "zoom": "whole",
+    "keys": "help", "shortcuts": "help", "explain": "help", "glossary": "help",
+    "load": "open", "model": "checkpoint", "weights": "checkpoint",
+    "snapshot": "checkpoint", "generate": "send", "write": "send", "prompt": "send",
+    "topk": "top-k", "loss": "training", "chart": "training", "curve": "training",
+}  # fmt: skip
+"""Words that people use, and what the commands call it."""
+
+
 def found(commands: Sequence[Command], query: str) -> list[Command]:
-    """Commands that have every word of a query, those with all of them in the title first."""
+    """Commands that have every word of a query, those with all of them in the title first.
+
+    A word also finds what it is another name for, from its third letter on; those come last.
+    """
     words = query.lower().split()
-    matches = [
-        command
-        for command in commands
-        if all(word in f"{command.title} {command.help}".lower() for word in words)
-    ]
-    return sorted(matches, key=lambda command: not all(word in command.title for word in words))
+
+    def rank(command: Command) -> int:
+        title, text = command.title.lower(), f"{command.title} {command.help}".lower()
+        if all(word in title for word in words):
+            return 0
+        if all(word in text for word in words):
+            return 1
+        others = [[name for other, name in SYNONYMS.items() if len(word) > 2
+                   and other.startswith(word)] for word in words]  # fmt: skip
+        fits = all(word in text or any(name in text for name in names)
+                   for word, names in zip(words, others, strict=True))  # fmt: skip
+        return 2 if fits else 3
+
+    ranked = [(rank(command), command) for command in commands]
+    return [command for at in range(3) for place, command in ranked if place == at]

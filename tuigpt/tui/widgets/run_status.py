@@ -1,6 +1,9 @@
-"""One line about the active run that never leaves the screen."""
+"""One line about the watched run that never leaves the screen."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from time import monotonic
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -10,101 +13,176 @@ from textual.widget import Widget
 from tuigpt.runs.status import RunStatus
 from tuigpt.wording import duration, loss_text, one_line, short_count
 
-_MARKS = {
-    "preparing": "◌", "training": "●", "evaluating": "◍", "sampling": "◍", "paused": "‖",
+MARKS = {
+    "preparing": "◌", "training": "●", "evaluating": "●", "sampling": "●", "paused": "‖",
     "finished": "✓", "stopped": "■", "failed": "✗", "lost": "✗",
 }  # fmt: skip
 
+_WORDS = {"evaluating": "training", "sampling": "training"}
+"""A training that measures itself for a second is still a training: the word does not flicker."""
+
 _BAR = 10
+_BAR_RANK = 6
 
-SAID_FOR = 4.0
-"""Seconds."""
+_SAID_FOR = 5.0
+"""Seconds that an acknowledgement stays."""
 
-_STATE_WIDTH = len("◍ evaluating 100%")
-"""So that what stands behind the state stays where it is."""
+_AT_ONCE = 0.5
+"""Seconds within which a second one does not take the place of the first."""
+
+_NAME_CUT = 12
+"""Columns that a name is cut to before it is left out."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the line.
+
+    Attributes:
+        rank: when it is left out: the lowest first, 0 never.
+        right: whether it stands at the right end.
+        gap: blanks behind it.
+    """
+
+    content: Content
+    rank: int = 0
+    right: bool = False
+    gap: int = 2
 
 
 class RunStatusLine(Widget):
-    """Name, state, step, losses, speed and time left; what does not fit is left out at the end."""
+    """State, progress and time left; losses and speed at the right; an acknowledgement in between.
+
+    What does not fit is left out: device and speed, then the name, and the time left last.
+    """
 
     DEFAULT_CSS = """
-    RunStatusLine { height: 1; padding: 0 1; background: $surface; color: $foreground; }
+    RunStatusLine {
+        height: 1; padding: 0 1; background: $surface; color: $foreground;
+        text-wrap: nowrap; text-overflow: clip;
+    }
     """
 
     run_name: reactive[str] = reactive("")
     status: reactive[RunStatus | None] = reactive(None)
     said: reactive[str] = reactive("")
-    """What was done as asked, at the right end for a few seconds."""
+    """What was just done, for a moment."""
 
-    _forget: Timer | None = None
+    _said_at = 0.0
+    _forgetting: Timer | None = None
 
     def acknowledge(self, text: str) -> None:
-        """Say for some seconds that something was done."""
-        self.said = one_line(text)
-        if self._forget is not None:
-            self._forget.stop()
-        self._forget = self.set_timer(SAID_FOR, self._say_no_more)
+        """Say what was just done, at the right end, for some seconds; several at once together."""
+        now = monotonic()
+        together = self.said and now - self._said_at < _AT_ONCE
+        self.said = f"{self.said} · {one_line(text)}" if together else one_line(text)
+        self._said_at = now
+        if self._forgetting is not None:
+            self._forgetting.stop()
+        self._forgetting = self.set_timer(_SAID_FOR, self._forget)
 
-    def _say_no_more(self) -> None:
+    def _forget(self) -> None:
         self.said = ""
 
     def render(self) -> Content:
-        if not self.said:
-            return self._line(self.size.width - 2)
-        room = self.size.width - 2
-        said = Content.styled(self.said, "$text-success").truncate(room, ellipsis=True)
-        line = self._line(room - said.cell_length - 2)
-        return Content.assemble(line, " " * (room - line.cell_length - said.cell_length), said)
+        width = self.size.width - 2
+        parts = self._parts()
+        if self.said:
+            said = Content.styled(self.said, "bold $text-success").truncate(width, ellipsis=True)
+            # It takes the place of the figures and the bar, and never that of the run's state.
+            kept = [part for part in parts if not part.right and part.rank != _BAR_RANK]
+            parts = [*kept, _Part(said, right=True)]
+        while True:
+            left = _joined([part for part in parts if not part.right])
+            right = _joined([part for part in parts if part.right])
+            gap = 2 if left and right else 0
+            if left.cell_length + gap + right.cell_length <= width:
+                break
+            droppable = [part for part in parts if part.rank]
+            if not droppable:
+                break
+            weakest = min(droppable, key=lambda part: part.rank)
+            parts.remove(weakest)
+        space = " " * max(gap, width - left.cell_length - right.cell_length)
+        line = Content.assemble(left, space, right).truncate(max(1, width), ellipsis=True)
+        paused = self.status is not None and self.status.state == "paused"
+        return line.stylize("bold $text-warning") if paused else line
 
-    def _line(self, width: int) -> Content:
+    def _parts(self) -> list[_Part]:
         status = self.status
         if status is None:
-            return Content.assemble(("tuigpt", "bold"), ("  no run yet", "$foreground-muted"))
-        pieces = self._pieces(status)
-        line = pieces[0].truncate(max(0, width), ellipsis=True)
-        for piece in pieces[1:]:
-            longer = Content.assemble(line, "  ", piece)
-            if longer.cell_length > width:
-                break
-            line = longer
-        return line
-
-    def _pieces(self, status: RunStatus) -> list[Content]:
-        colour = {"failed": "$text-error", "lost": "$text-error", "paused": "$text-warning"}
-        style = colour.get(status.state, "$text-success" if status.alive else "$foreground-muted")
-        doing = f"{_MARKS.get(status.state, '?')} {one_line(status.state)}"
-        if status.progress:
-            doing += f" {status.progress:.0%}"
-        pieces = [
-            Content.assemble(
-                (one_line(self.run_name), "bold"),
-                " ",
-                (doing.ljust(_STATE_WIDTH if status.alive else 0), style),
-            )
-        ]
-        total = f"{status.max_steps:,}"
-        pieces.append(Content(f"{status.step:,}".rjust(len(total)) + f"/{total}"))
-        star = (
-            " ★"
-            if status.best_step is not None
-            and status.val_loss is not None
-            and (status.val_loss == status.best_val_loss)
-            else "  "
-        )
-        if status.val_loss is not None:
-            pieces.append(Content(f"val {loss_text(status.val_loss)}{star}"))
-        if status.train_loss is not None:
-            pieces.append(Content(f"train {loss_text(status.train_loss)}"))
+            return [
+                _Part(Content.styled("tuigpt", "bold")),
+                _Part(Content("write with the poet, or train a model of your own"), rank=1),
+                _Part(Content.styled("no run yet", "$foreground-muted"), right=True),
+            ]
+        parts = self._name_part(one_line(self.run_name))
+        parts += self._state(status)
         if status.alive:
-            if status.seconds_left is not None:
-                pieces.append(Content(f"{duration(status.seconds_left)} left"))
-            if status.tokens_per_second is not None:
-                pieces.append(Content(f"{short_count(status.tokens_per_second)} tok/s"))
-            done = round(_BAR * status.step / max(1, status.max_steps))
-            bar = ("▰" * done, "$primary"), ("▱" * (_BAR - done), "$foreground-disabled")
-            pieces.append(Content.assemble(*bar))
-        elif status.message:
-            pieces.append(Content.styled(one_line(status.message), "$foreground-muted"))
+            if status.max_steps:
+                done = min(_BAR, round(_BAR * status.step / status.max_steps))
+                bar = Content.assemble(
+                    ("▰" * done, "$text-primary"), ("▱" * (_BAR - done), "$foreground-muted")
+                )
+                parts.append(_Part(bar, rank=_BAR_RANK))
+            parts.append(_Part(_steps(status), rank=9))
+            if status.seconds_left is not None and status.state != "paused":
+                parts.append(_Part(Content(f"{duration(status.seconds_left)} left")))
+            if status.val_loss is not None:
+                is_best = status.best_step is not None and status.val_loss == status.best_val_loss
+                star = (" ★", "$text-success") if is_best else "  "
+                val = Content.assemble("val ", (loss_text(status.val_loss), "$val"), star)
+                parts.append(_Part(val, rank=8, right=True))
+            if status.train_loss is not None:
+                train = Content.assemble("train ", (loss_text(status.train_loss), "$train"))
+                parts.append(_Part(train, rank=7, right=True))
+            if status.tokens_per_second is not None and status.state != "paused":
+                speed = f"{short_count(status.tokens_per_second)} tok/s"
+                parts.append(_Part(Content(speed), rank=2, right=True))
+        else:
+            parts.append(_Part(_steps(status), rank=7))
+            if status.message:
+                what = Content.styled(one_line(status.message), "$foreground-muted")
+                parts.append(_Part(what, rank=3))
+            if status.best_val_loss is not None and status.best_step is not None:
+                best = Content.assemble(
+                    "best val ", (f"{loss_text(status.best_val_loss)} ★", "$text-success"),
+                    f" @{status.best_step:,}",
+                )  # fmt: skip
+                parts.append(_Part(best, rank=8, right=True))
         if status.device:
-            pieces.append(Content.styled(one_line(status.device), "$foreground-muted"))
-        return pieces
+            device = Content.styled(one_line(status.device), "$foreground-muted")
+            parts.append(_Part(device, rank=1, right=True))
+        return parts
+
+    def _name_part(self, name: str) -> list[_Part]:
+        """The name whole, or cut where it does not fit."""
+        whole = Content.styled(name, "bold")
+        if whole.cell_length > _NAME_CUT and self.size.width < 100:
+            whole = whole.truncate(_NAME_CUT, ellipsis=True)
+        return [_Part(whole, rank=4, gap=1)]
+
+    def _state(self, status: RunStatus) -> list[_Part]:
+        colours = {
+            "failed": "bold $text-error", "lost": "bold $text-error",
+            "paused": "bold $text-warning", "preparing": "$text-primary",
+            "finished": "$text-success",
+        }  # fmt: skip
+        style = colours.get(status.state, "$text-success" if status.alive else "$foreground-muted")
+        word = _WORDS.get(status.state, one_line(status.state))
+        if status.state == "preparing" and status.progress:
+            word += f" {status.progress:.0%}"
+        mark = MARKS.get(status.state, "?")
+        return [_Part(Content.styled(f"{mark} {word}", style))]
+
+
+def _joined(parts: list[_Part]) -> Content:
+    pieces: list[Content | str] = []
+    for part in parts:
+        pieces += [part.content, " " * part.gap]
+    return Content.assemble(*pieces[:-1])
+
+
+def _steps(status: RunStatus) -> Content:
+    total = f"{status.max_steps:,}"
+    return Content(f"{status.step:,}".rjust(len(total)) + f"/{total}")

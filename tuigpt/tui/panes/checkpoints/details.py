@@ -116,8 +116,8 @@ def _of_run(run: Run, past: Past | None, width: int) -> list[Content]:
 
 def _rule(title: str, width: int) -> Content:
     title = one_line(title)
-    start = Content.assemble(("── ", "$foreground 30%"), (title, "bold"), " ")
-    return Content.assemble(start, ("─" * max(0, width - start.cell_length), "$foreground 30%"))
+    start = Content.assemble(("── ", "$foreground 50%"), (title, "bold"), " ")
+    return Content.assemble(start, ("─" * max(0, width - start.cell_length), "$foreground 50%"))
 
 
 def _path(path: Path, width: int) -> Content:
@@ -166,4 +166,4 @@ def _sample(past: Past | None, step: int) -> list[Content]:
     newest = earlier[-1]
     text = f"{newest.prompt}{newest.text}".strip()
     lines = [one_line(line) for line in text.split("\n") if line.strip()][:3]
-    return [Content.assemble(("  │ ", "$foreground 30%"), line) for line in lines]
+    return [Content.assemble(("  │ ", "$foreground 50%"), line) for line in lines]

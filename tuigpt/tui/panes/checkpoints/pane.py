@@ -501,7 +501,7 @@ train."""
 
     def _hide_poet(self, hidden: bool) -> bool:
         try:
-            hide_poet(self.session.home, hidden)
+            hide_poet(hidden)
         except UserError as error:
             self._tell_error(str(error))
             return False

@@ -238,12 +238,16 @@ A text longer than the model's context is written with a rolling window, which i
             writer: None for a generator process.
         """
         super().__init__(entry, session)
+        kept = session.settings
+        temperature = DEFAULTS.temperature if kept.temperature is None else kept.temperature
+        top_k = DEFAULTS.top_k if kept.top_k is None else kept.top_k
         self._generator: Writer = writer or GeneratorClient(session.home)
         self._transcript = TextsView(id="transcript", placeholder=NO_CHECKPOINT, from_below=True)
         self._offer = Static(id="offer", markup=False)
         self._next = NextLine(id="next")
         self._length = Input(
-            str(DEFAULTS.max_new_tokens), id="length", compact=True, restrict=r"\d{0,7}",
+            str(kept.length or DEFAULTS.max_new_tokens), id="length", compact=True,
+            restrict=r"\d{0,7}",
             placeholder="endless",
             tooltip="How many tokens to write; empty: until it is stopped",
         )  # fmt: skip
@@ -253,14 +257,14 @@ A text longer than the model's context is written with a rolling window, which i
         )  # fmt: skip
         self._past = Label(id="past", markup=False)
         self._temperature = Slider(
-            0.0, 2.0, step=0.05, value=DEFAULTS.temperature, label="temperature",
+            0.0, 2.0, step=0.05, value=temperature, label="temperature",
             id="temperature", tooltip="0 = always the likeliest, 1 = as learned, more = wilder",
         )  # fmt: skip
         self._top_k = Slider(
-            0, 65, step=1, value=DEFAULTS.top_k, label="top-k", format="{:d}", off_at=0,
+            0, 65, step=1, value=min(65, top_k), label="top-k", format="{:d}", off_at=0,
             id="top-k", tooltip="Only the k likeliest tokens may be drawn",
         )  # fmt: skip
-        self._wanted_top_k = DEFAULTS.top_k
+        self._wanted_top_k = top_k
         self._exact = False
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
@@ -274,6 +278,14 @@ A text longer than the model's context is written with a rolling window, which i
         self._measured = (0.0, 0)
         self._speed: float | None = None
         self._typed = True  # whether the prompt changed after the newest text
+
+    def to_keep(self) -> dict[str, object]:
+        length = self._length.value
+        kept: dict[str, object] = {
+            "temperature": round(float(self._temperature.value), 2),
+            "top_k": self._wanted_top_k,
+        }
+        return kept | {"length": int(length)} if length.isdigit() and int(length) else kept
 
     def compose(self) -> ComposeResult:
         yield self._transcript
@@ -461,7 +473,8 @@ A text longer than the model's context is written with a rolling window, which i
     async def _steer(self, event: Slider.Changed) -> None:
         """A slider acts at the next token, also of the text that is being written."""
         event.stop()
-        if event.slider is self._top_k:
+        bounded = min(self._wanted_top_k, int(self._top_k.maximum))
+        if event.slider is self._top_k and event.value != bounded:  # else the model's size did it
             self._wanted_top_k = int(event.value)
         if self.writing and self._at_work is not None:
             if self._number is not None:

@@ -114,7 +114,7 @@ class NewRun(Dialog[str]):
             border-subtitle-color: $foreground-muted; overflow: hidden;
         }
         #questions { height: 1fr; scrollbar-size-vertical: 1; padding: 0 1 0 0; }
-        #foot { height: auto; border-top: solid $foreground 25%; }
+        #foot { height: auto; border-top: solid $foreground 50%; }
         .question { text-style: bold; color: $text-primary; }
         .spaced { margin-top: 1; }
         #source, #own, #preview, #preset, #duration, #head { margin-left: 3; width: 1fr; }
