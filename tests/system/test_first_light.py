@@ -105,7 +105,7 @@ def test_leaving_a_run_at_work_and_stopping_it_later(
     terminal = open_terminal()
     terminal.until(FIRST_SCREEN)
     start_run(terminal, "long", max_steps=1_000_000, text="verse.txt")
-    terminal.until(r"long ● training +[1-9]")
+    terminal.until(r"long ● training.* [1-9][\d,]*/1,000,000")
     terminal.press("ctrl+q")
     terminal.until("long is still training")
     terminal.press("escape")  # stay
@@ -119,7 +119,7 @@ def test_leaving_a_run_at_work_and_stopping_it_later(
     again = open_terminal()
     again.until(
         lambda screen: (
-            (seen := re.search(r"long ● training +([\d,]+)/", screen))
+            (seen := re.search(r"long ● training.* ([\d,]+)/1,000,000", screen))
             and int(seen[1].replace(",", "")) > left_at
         )
     )

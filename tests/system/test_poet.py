@@ -103,7 +103,7 @@ class TestShipped:
         assert re.match(r"To be(.|\n){60}\n?$", written.stdout)
         assert tuigpt(*arguments).stdout == written.stdout
         assert not home.exists()
-        assert re.search(r"^poet  built in\n +[\d,]+  train .* ★", tuigpt("list").stdout, re.M)
+        assert re.search(r"^poet  built in\n.*\n +[\d,]+ .* ★", tuigpt("list").stdout, re.M)
 
     @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (160, 45)])
     def test_it_answers_the_first_prompt_in_the_app(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from textual.app import App
 from textual.pilot import Pilot
 
 from tuigpt.config import SampleConfig
@@ -35,9 +36,17 @@ from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.generate.pane import GeneratePane
 from tuigpt.tui.panes.pane import PaneEntry
 from tuigpt.tui.session import Session
+from tuigpt.tui.themes import INK
 
 WRITTEN = " go[es] on\nand on [/INST]"
 """What the fake writer writes after every prompt."""
+
+
+class InkApp(App[None]):
+    """An app for a single widget or pane, with the colours of tuigpt's roles."""
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return INK.variables
 
 
 class FakeWriter:

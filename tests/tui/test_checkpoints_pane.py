@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from conftest import MakeRun
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui.conftest import OpenApp, entry, screen_text, session, settle, until
+from tui.conftest import InkApp, OpenApp, entry, screen_text, session, settle, until
 
 from tuigpt.runs.folder import Checkpoint, Run, open_run
 from tuigpt.runs.follow import Snapshot
@@ -36,7 +36,7 @@ def run(name: str, *checkpoints: Checkpoint, state: str = "finished") -> Run:
     return Run(Path("/runs") / name, None, RunStatus(state=state), mine)
 
 
-class Host(App[None]):
+class Host(InkApp):
     CSS_PATH = Path(app_module.__file__).with_name("app.tcss")
 
     def __init__(self) -> None:
@@ -332,7 +332,7 @@ async def test_thinning_shows_what_it_frees_first(make_run: MakeRun, open_app: O
 
 async def test_stars_and_notes(make_run: MakeRun, open_app: OpenApp) -> None:
     make_run("verse", LOSSES)
-    async with open_app(100, 30) as pilot:
+    async with open_app(99, 30) as pilot:
         await go_to_list(pilot)
         await pilot.press("end", "asterisk")
         await until(pilot, lambda: "starred" in screen_text(pilot))
@@ -352,7 +352,7 @@ async def test_the_card_tells_of_the_row_under_the_cursor(
     ]
     records.append({"kind": "sample", "step": 100, "prompt": "To be", "text": " or [not]"})
     make_run("prose", {100: 2.5, 300: 1.5}, records)
-    async with open_app(100, 40) as pilot:
+    async with open_app(99, 40) as pilot:
         await go_to_list(pilot)
         await pilot.press("home", "slash", *"prose @100", "enter", "down")
         await until(pilot, lambda: "prose@100" in screen_text(pilot))

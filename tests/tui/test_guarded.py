@@ -110,7 +110,7 @@ class TestOrder:
         run = make_run("verse", {10: 2.0}, RECORDS, **RUNNING)
         async with open_app(*size) as pilot:
             await pilot.press("ctrl+t")
-            burst(pilot, "ctrl+n", "tab", *"short.txt")
+            burst(pilot, "ctrl+n", *"short.txt")
             await until(pilot, lambda: pilot.app.screen.query("NewRun #text"))
             field = pilot.app.screen.query_one("#text", Input)
             await until(pilot, lambda: field.value.endswith("short.txt"))
@@ -135,7 +135,7 @@ class TestOrder:
             burst(pilot, "ctrl+p", "down", "enter", "enter")
             await settle(pilot)
             burst(pilot, "escape", "ctrl+p", *"view: training", "enter")
-            await until(pilot, lambda: pilot.app.focused and pilot.app.focused.id == "training")
+            await until(pilot, lambda: pilot.app.focused and pilot.app.focused.id == "chart")
 
     async def test_help_opened_and_closed_fast(self, open_app: OpenApp, make_run: MakeRun) -> None:
         make_run("verse", {10: 2.0})

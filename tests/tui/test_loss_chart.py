@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.events import MouseScrollUp
+from tui.conftest import InkApp
 
 from tuigpt.charts.plot import Picture, View
 from tuigpt.charts.series import Series
@@ -21,7 +22,7 @@ def picture(count: int = 1000) -> Picture:
     return Picture(train, val, best=val.raw.lowest())
 
 
-class ChartApp(App[None]):
+class ChartApp(InkApp):
     def __init__(self) -> None:
         super().__init__()
         self.read: list[float | None] = []

@@ -48,11 +48,12 @@ def test_in_the_list(folder: Path, home: Path, capsys: pytest.CaptureFixture[str
 
 async def test_on_the_screen(folder: Path, open_app: OpenApp) -> None:
     async with open_app(160, 45) as pilot:
+        await pilot.press("ctrl+t")
         await until(pilot, lambda: "best 3.97 @ 6" in screen_text(pilot))
         await still(pilot)
         screen = screen_text(pilot)
-    assert re.search(r"6/6 +val 3\.97 ★ +train 4\.02", screen)  # the status line
-    assert re.search(r"6 +3\.97 ★", screen)  # the list of checkpoints
+    assert "6/6" in screen and "best val 3.97 ★ @6" in screen  # the status line
+    assert re.search(r"6 +3\.97 ?★", screen)  # the list of checkpoints
     assert "val 3.972 ★ = 5.73 bits" in screen  # above the chart
     axis = [float(value) for value in re.findall(r"([\d.]+)┤", screen)]
     assert axis and all(3 < value < 4.6 for value in axis)  # per token it would be 5.5

@@ -13,10 +13,9 @@ import msgspec
 import pytest
 from conftest import MakeRun
 from rich.cells import cell_len
-from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input, Label, Static
-from tui.conftest import settle, with_fake_writer
+from tui.conftest import InkApp, settle, with_fake_writer
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
@@ -36,7 +35,7 @@ PATIENCE = 1500
 """Most looks, 20 ms apart; a process starts in between."""
 
 
-class Host(App[None]):
+class Host(InkApp):
     CSS_PATH = Path(app_module.__file__).parent / "app.tcss"
 
     def __init__(self, home: Path, like: RunRecord | None = None) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.widgets import Static
+from tui.conftest import InkApp
 
 from tuigpt.tui.widgets.slider import Slider
 
@@ -24,7 +25,7 @@ def top_k(**options: Any) -> Slider:
     return Slider(0, 65, **options)
 
 
-class SliderApp(App[None]):
+class SliderApp(InkApp):
     """A slider in a pane that could scroll, under an app that binds digits and enter."""
 
     CSS = "Slider { width: 40; } Static { height: 50; }"

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Input, Static
-from tui.conftest import entry, session
+from tui.conftest import InkApp, entry, session
 from tui.test_checkpoints_pane import checkpoint
 
 from tuigpt.config import GPTConfig, TrainConfig
@@ -58,7 +58,7 @@ def sample(n: int, text: str) -> SampleLine:
     return SampleLine(step=n, prompt="To be", text=text)
 
 
-class Host(App[None]):
+class Host(InkApp):
     def compose(self) -> ComposeResult:
         yield TrainingPane(entry("training"), session())
 
@@ -342,7 +342,7 @@ async def test_the_trainers_log_can_be_read(tmp_path: Path) -> None:
 
 
 async def test_an_acknowledgement_stands_in_the_status_line() -> None:
-    class Line(App[None]):
+    class Line(InkApp):
         def compose(self) -> ComposeResult:
             yield RunStatusLine(id="run-status")
 

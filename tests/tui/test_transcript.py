@@ -6,10 +6,11 @@ import random
 from typing import Any
 
 import pytest
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.selection import Selection
+from tui.conftest import InkApp
 
 from tuigpt.tui.widgets import transcript as transcript_module
 from tuigpt.tui.widgets.transcript import Transcript
@@ -23,7 +24,7 @@ BRACKETS = [
 ALPHABET = "abc de fg  \n\n,.[]日本🙂e\u0301é"
 
 
-class Host(App[None]):
+class Host(InkApp):
     def __init__(self, **options: Any) -> None:
         super().__init__()
         self.transcript = Transcript(**options)
