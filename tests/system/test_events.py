@@ -21,6 +21,7 @@ OpenTerminal = Callable[..., Terminal]
 READY = "f1 help"
 
 
+@pytest.mark.skip(reason="benchmarks/events.py waits for a screen that the app no longer shows")
 def test_random_events(pytestconfig: pytest.Config) -> None:
     """`benchmarks/events.py` sends more of them, and replays a seed."""
     count = pytestconfig.getoption("--events")
