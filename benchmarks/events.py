@@ -137,8 +137,11 @@ class App:
 
     def bring_to_front(self) -> None:
         """What `fg` does, should the app have been suspended."""
-        state = Path(f"/proc/{self.process.pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
-        if state == b"T":
+        try:
+            stat = Path(f"/proc/{self.process.pid}/stat").read_bytes()
+        except OSError:  # it has just ended
+            return
+        if stat.rpartition(b")")[2].split()[0] == b"T":
             self.process.send_signal(signal.SIGCONT)
 
     def read(self, seconds: float) -> None:
@@ -211,7 +214,7 @@ class Bench:
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         app = App(self.folder, self.env)
-        while b"commands" not in app.output and app.process.poll() is None:
+        while b"help" not in app.output and app.process.poll() is None:
             app.read(0.1)
         if self.state == "writing":
             app.send(b"\t\t\t9999\x07ROMEO:\r")
