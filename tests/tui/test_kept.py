@@ -12,6 +12,7 @@ from tuigpt.config import SampleConfig
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.settings import change_settings
 from tuigpt.tui.panes.generate import kept as kept_module
+from tuigpt.tui.panes.generate.entries import Texts
 from tuigpt.tui.panes.generate.kept import (
     PROMPTS_FILE,
     TEXTS_FILE,
@@ -22,7 +23,7 @@ from tuigpt.tui.panes.generate.kept import (
     read_prompts,
     read_texts,
 )
-from tuigpt.tui.panes.generate.texts import Texts, WrittenText
+from tuigpt.tui.panes.generate.texts import WrittenText
 
 
 def some(name: str, **facts: object) -> KeptText:

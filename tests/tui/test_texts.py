@@ -6,9 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import ConfigChanged, Done, Failed, Loading, Started, Tokens
+from tuigpt.generation.protocol import (
+    Candidate,
+    ConfigChanged,
+    Done,
+    Failed,
+    Loading,
+    Started,
+    Tokens,
+)
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.tui.panes.generate.texts import Entry, Texts, WrittenText
+from tuigpt.tui.panes.generate.entries import Entry, Texts
+from tuigpt.tui.panes.generate.texts import WrittenText
 
 CHECKPOINT = Checkpoint(Path("c"), "verse", 100, None, 1.5, 65, 1000, "verse", 10, 0.0)
 CONFIG = SampleConfig(max_new_tokens=300, seed=7)
@@ -61,8 +70,8 @@ def test_a_failure_stands_below_what_is_written() -> None:
 def test_a_branch_begins_as_the_text_does() -> None:
     written = text()
     written.ids, written.tokens = [1, 2, 3], [" ", "o", "r"]
-    branch = written.up_to(2)
-    assert (branch.ids, branch.whole, written.count) == ([1, 2], "To be o", 3)
+    branch = written.branch(2, Candidate(9, "h", 0.1, 0.1, 0.1), CONFIG)
+    assert (branch.ids, branch.whole, written.count) == ([1, 2, 9], "To be oh", 3)
 
 
 def test_what_was_deleted_comes_back_to_its_place() -> None:

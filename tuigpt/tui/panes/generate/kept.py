@@ -22,7 +22,8 @@ from tuigpt.config import SampleConfig
 from tuigpt.files import UnreadableFile, open_to_append, read_bytes, write_atomic
 from tuigpt.generation.protocol import TokenId, Window
 from tuigpt.runs.folder import Checkpoint
-from tuigpt.tui.panes.generate.texts import Entry, Texts, WrittenText
+from tuigpt.tui.panes.generate.entries import Entry, Texts
+from tuigpt.tui.panes.generate.texts import WrittenText
 
 TEXTS_FILE = "texts.jsonl"
 PROMPTS_FILE = "prompts.json"

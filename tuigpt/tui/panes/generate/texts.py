@@ -1,8 +1,7 @@
-"""The texts that were written: what each is made of, and its facts in words. Pure."""
+"""A text that was written: what it is made of. Pure."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from array import array
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,6 @@ from tuigpt.generation.protocol import (
 )
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.wording import symbols_shown
-
-DEFAULTS = SampleConfig()
 
 ENDLESS = 1_000_000_000
 """Tokens of a text that is written until it is stopped."""
@@ -109,6 +106,19 @@ class WrittenText:
             return None
         return replace(self.config, max_new_tokens=self.count)
 
+    @property
+    def why_no_command(self) -> str:
+        """Why no one command prints this text again."""
+        if self.changes:
+            return "its settings changed on the way"
+        if not self.over:
+            return "it has not ended"
+        if self.branched_at is not None:
+            return "another token was chosen in it"
+        if self.in_parts:
+            return "it was written in parts, with a rolling window"
+        return "it could not be written"
+
     def add_written(self, text: str) -> None:
         """More of what stands after the prompt."""
         self._written.append(text)
@@ -121,15 +131,39 @@ class WrittenText:
         self.surprises.append(-math.log(max(candidate.learned, 1e-30)))
         self._written.append(candidate.text)
 
-    def up_to(self, at: int) -> WrittenText:
-        """A text of its own that begins as this one does, up to token number `at`."""
+    def was_drawn_by_hand(self, config: SampleConfig) -> None:
+        """The newest token, written by hand, was drawn with this config."""
+        config = replace(config, max_new_tokens=self.count)
+        if self.count == 1:
+            self.config = config
+        elif config != replace(self.config_now, max_new_tokens=self.count):
+            self.changes.append((self.count - 1, config))
+
+    def branch(self, at: int, other: Candidate, config: SampleConfig) -> WrittenText:
+        """A text of its own that begins as this one does, with another token at number `at`."""
         start = "".join(self.tokens[:at])
-        return replace(
+        text = replace(
             self, ids=self.ids[:at], tokens=self.tokens[:at], surprises=self.surprises[:at],
             changes=[c for c in self.changes if c[0] < at], notes=[], problem="", starred=False,
-            copies=None, drawn=0, seconds=0.0, started=True, over=False, stopped=False,
+            copies=None, drawn=0, seconds=0.0, started=True, stopped=False, branched_at=at,
             _written=[start],
         )  # fmt: skip
+        text.add_token(other)
+        text.over = False
+        length = max(self.config.max_new_tokens, text.count)
+        text.config = replace(config, max_new_tokens=length)
+        return text
+
+    def go_on(self, config: SampleConfig, window: Window) -> None:
+        """Be continued, with this config and length."""
+        length = config.max_new_tokens
+        if config != replace(self.config_now, max_new_tokens=length):
+            self.changes.append((self.count, config))
+        self.over, self.stopped, self.in_parts = False, False, self.count > 0
+        self.problem, self.copies = "", None
+        self.config = replace(self.config, max_new_tokens=length)
+        self.window = window
+        self.doing = "reading the text …"
 
     def take(self, report: Report) -> list[Part]:
         """Take in what the generator tells of it; what is to be shown below what is there."""
@@ -228,149 +262,5 @@ def copies_in_words(found: Copies) -> str:
     return f"{100 * found.share:.0f}% is copied from {found.corpus}: {places}{more}"
 
 
-@dataclass
-class Entry:
-    """A place in the transcript: a text, and the others that were written in its stead.
-
-    Attributes:
-        texts: the siblings, in the order they were asked for; never empty.
-        at: which of them shows.
-    """
-
-    number: int
-    texts: list[WrittenText]
-    at: int = 0
-
-    @property
-    def text(self) -> WrittenText:
-        """The one that shows."""
-        return self.texts[self.at]
-
-    def left(self) -> str:
-        """What stands on the left of its rule: what it is, and how it was drawn."""
-        text = self.text
-        facts = [f"{self.number}{' ★' * text.starred}", text.checkpoint.label]
-        if len(self.texts) > 1:
-            facts.append(f"‹ {self.at + 1} of {len(self.texts)} ›")
-        if text.branched_at is not None:
-            facts.append(f"branched at {text.branched_at:,}")
-        facts += _settings(text)
-        facts.append(f"seed {text.config.seed}")
-        return " · ".join([*facts, *["rolling"] * (text.window == "rolling")])
-
-    def right(self, speed: float | None = None) -> str:
-        """What stands on the right of its rule: how far it is.
-
-        Args:
-            speed: tokens a second, where it is being written.
-        """
-        text = self.text
-        if text.doing:
-            return text.doing
-        if text.problem and not text.count:
-            return "failed"
-        if text.over:
-            how = f"stopped at {text.count:,}" if text.stopped else f"{text.count:,}"
-            pace = text.drawn / text.seconds if text.seconds else 0.0
-            return f"{how} · {pace:,.0f}/s" if pace >= 1 else how
-        length = text.config_now.max_new_tokens
-        of = "" if length >= ENDLESS else f" of {length:,}"
-        return f"{text.count:,}{of}" + (f" · {speed:,.0f}/s" if speed else "")
-
-
-def _settings(text: WrittenText) -> list[str]:
-    """Those that differ from the default, and what they became on the way."""
-    facts = []
-    shown: tuple[tuple[str, str, str], ...] = (
-        ("temperature", "T", ".2f"),
-        ("top_k", "k", "d"),
-        ("top_p", "p", "g"),
-        ("min_p", "min-p", "g"),
-    )
-    for name, letter, format_ in shown:
-        first = getattr(text.config, name)
-        steps = [(0, first)]
-        for at, config in text.changes:
-            value = getattr(config, name)
-            if value != steps[-1][1]:
-                if steps[-1][0] == at and at:
-                    steps.pop()
-                steps.append((at, value))
-        if len(steps) > 3:
-            steps = [steps[0], steps[-1]]
-        default = getattr(DEFAULTS, name)
-        if name == "top_k":  # a small vocabulary allows no more than all of it
-            default = min(default, text.checkpoint.vocab_size)
-        if len(steps) > 1 or first != default:
-            words = " → ".join(
-                ("off" if name == "top_k" and value == 0 else format(value, format_))
-                + (f" at {at:,}" if at else "")
-                for at, value in steps
-            )
-            facts.append(f"{letter} {words}")
-    return facts
-
-
 def _new_line(before: str) -> str:
     return "" if not before or before.endswith("\n") else "\n"
-
-
-class Texts:
-    """All entries, oldest first, and which one is meant."""
-
-    def __init__(self) -> None:
-        self.entries: dict[int, Entry] = {}
-        self.chosen: int | None = None
-        self._numbers = itertools.count(1)
-        self._deleted: list[tuple[int, Entry]] = []
-
-    @property
-    def entry(self) -> Entry | None:
-        """The one that is meant: the chosen one, else the newest."""
-        if self.chosen in self.entries:
-            return self.entries[self.chosen]
-        return next(reversed(self.entries.values()), None)
-
-    def add(self, text: WrittenText) -> Entry:
-        """A new entry at the end."""
-        entry = Entry(next(self._numbers), [text])
-        self.entries[entry.number] = entry
-        self.chosen = None
-        return entry
-
-    def add_sibling(self, entry: Entry, text: WrittenText) -> None:
-        """Another text in an entry's place; it shows."""
-        entry.texts.append(text)
-        entry.at = len(entry.texts) - 1
-
-    def step(self, count: int) -> Entry | None:
-        """Choose the entry so many further down."""
-        numbers = list(self.entries)
-        if not numbers:
-            return None
-        now = self.entry
-        assert now is not None
-        at = min(max(numbers.index(now.number) + count, 0), len(numbers) - 1)
-        self.chosen = numbers[at]
-        return self.entries[self.chosen]
-
-    def delete(self, entry: Entry) -> None:
-        """Take an entry out; `restore` brings it back."""
-        place = list(self.entries).index(entry.number)
-        self._deleted.append((place, self.entries.pop(entry.number)))
-        self.chosen = None
-
-    def restore(self) -> Entry | None:
-        """Bring the entry back that was deleted last, to where it stood."""
-        if not self._deleted:
-            return None
-        place, entry = self._deleted.pop()
-        items = list(self.entries.items())
-        items.insert(place, (entry.number, entry))
-        self.entries = dict(items)
-        self.chosen = entry.number
-        return entry
-
-    @property
-    def can_restore(self) -> bool:
-        return bool(self._deleted)

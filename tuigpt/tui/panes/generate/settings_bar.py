@@ -1,0 +1,186 @@
+"""How the next text is drawn: temperature and top-k, length and seed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.events import Click
+from textual.message import Message
+from textual.widget import Widget
+from textual.widgets import Input, Label
+
+from tuigpt.config import SampleConfig, parse_field
+from tuigpt.generation.protocol import Window
+from tuigpt.runs.folder import Checkpoint
+from tuigpt.settings import Settings
+from tuigpt.tui.panes.generate.texts import ENDLESS
+from tuigpt.tui.widgets.slider import Slider
+
+DEFAULTS = SampleConfig()
+
+
+class SettingsBar(Vertical):
+    """Sliders and fields; they hold what the user wants, and give it as a config.
+
+    Attributes:
+        exact: whether a text past the model's context is written with the exact window.
+    """
+
+    DEFAULT_CSS = """
+    SettingsBar {
+        height: auto;
+        & > #sliders { height: 1; }
+        & > #sliders Slider { width: 1fr; }
+        & > #sliders #temperature { margin-right: 3; }
+        & > #fields { height: 1; }
+        & > #fields Label { color: $foreground 60%; padding-right: 1; }
+        & > #fields #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap;
+            text-overflow: ellipsis; }
+        & > #fields #length { width: 8; margin-right: 1; }
+        & > #fields #seed { width: 14; margin-right: 1; }
+        &.-stacked > #sliders { height: 2; layout: vertical; }
+        &.-stacked > #sliders #temperature { margin-right: 0; }
+    }
+    """
+
+    @dataclass
+    class Steered(Message):
+        """A slider moved: the next token is drawn otherwise."""
+
+    @dataclass
+    class Resized(Message):
+        """Another length is wanted, or another window past the context."""
+
+    def __init__(self, kept: Settings, id: str | None = None) -> None:  # noqa: A002
+        """
+        Args:
+            kept: what the user left it at.
+        """
+        super().__init__(id=id)
+        temperature = DEFAULTS.temperature if kept.temperature is None else kept.temperature
+        top_k = DEFAULTS.top_k if kept.top_k is None else kept.top_k
+        self.exact = False
+        self._wanted_top_k = top_k
+        self._temperature = Slider(
+            0.0, 2.0, step=0.05, value=temperature, label="temperature",
+            id="temperature", tooltip="0 = always the likeliest, 1 = as learned, more = wilder",
+        )  # fmt: skip
+        self._top_k = Slider(
+            0, 65, step=1, value=min(65, top_k), label="top-k", format="{:d}", off_at=0,
+            id="top-k", tooltip="Only the k likeliest tokens may be drawn",
+        )  # fmt: skip
+        self._length = Input(
+            str(kept.length or DEFAULTS.max_new_tokens), id="length", compact=True,
+            restrict=r"\d{0,7}",
+            placeholder="endless",
+            tooltip="How many tokens to write; empty: until it is stopped",
+        )  # fmt: skip
+        self._seed = Input(
+            placeholder="new each time", id="seed", compact=True, restrict=r"\d{0,18}",
+            tooltip="The same seed writes the same text again; empty draws one each time",
+        )  # fmt: skip
+        self._past = Label(id="past", markup=False)
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="sliders"):
+            yield self._temperature
+            yield self._top_k
+        with Horizontal(id="fields"):
+            yield Label("length")
+            yield self._length
+            yield Label("seed")
+            yield self._seed
+            yield self._past
+
+    @property
+    def fields(self) -> Sequence[Widget]:
+        """What can have the focus, in order."""
+        return self._temperature, self._top_k, self._length, self._seed
+
+    def to_keep(self) -> dict[str, object]:
+        """What the next start of the app is to find again."""
+        kept: dict[str, object] = {
+            "temperature": round(float(self._temperature.value), 2),
+            "top_k": self._wanted_top_k,
+        }
+        length = self._length.value
+        return kept | {"length": int(length)} if length.isdigit() and int(length) else kept
+
+    def fit(self, checkpoint: Checkpoint) -> None:
+        """Let top-k go as far as the vocabulary: a smaller one pulls it down, a larger one lets it
+        back up to where it was wanted."""
+        wanted = self._wanted_top_k
+        self._top_k.maximum = checkpoint.vocab_size
+        self._top_k.value = min(wanted, checkpoint.vocab_size)
+        self._wanted_top_k = wanted
+
+    def config(self, seed: int | None = None) -> SampleConfig:
+        """As the fields say.
+
+        Args:
+            seed: instead of the one in the field, or of a new one where the field is empty.
+
+        Raises:
+            ConfigError: a field holds what cannot be.
+        """
+        typed = self._seed.value
+        if seed is None:
+            seed = parse_field(SampleConfig, "seed", typed) if typed else random.randrange(10**6)
+        length = self._length.value
+        return SampleConfig(
+            max_new_tokens=parse_field(SampleConfig, "max_new_tokens", length)
+            if length
+            else ENDLESS,
+            temperature=float(self._temperature.value),
+            top_k=int(self._top_k.value),
+            seed=seed,
+        )
+
+    def window(self, checkpoint: Checkpoint, config: SampleConfig, prompt: str) -> Window:
+        """What the model sees of a text past its context."""
+        size = checkpoint.block_size
+        past = bool(size) and config.max_new_tokens + len(prompt) > size
+        return "rolling" if past and not self.exact else "sliding"
+
+    def tell_window(self, checkpoint: Checkpoint | None, prompt: str) -> None:
+        """Say what becomes of a text that outgrows the context."""
+        words = ""
+        if checkpoint and checkpoint.block_size:
+            length = int(self._length.value or ENDLESS)
+            if length + len(prompt) > checkpoint.block_size:
+                how = "exact" if self.exact else "rolling"
+                words = f"past {checkpoint.block_size:,}: {how} f7"
+        self._past.update(words)
+
+    def change_window(self) -> None:
+        """The exact window instead of the rolling one, or the other way round."""
+        self.exact = not self.exact
+        self.post_message(self.Resized())
+
+    def step_temperature(self, count: int) -> str:
+        """Move the slider; the settings in words."""
+        self._temperature.action_step(count)
+        k = f"top-k {int(self._top_k.value)}" if self._top_k.value else "no top-k"
+        return f"temperature {self._temperature.value:.2f}, {k}"
+
+    @on(Input.Changed, "#length")
+    def _length_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self.post_message(self.Resized())
+
+    @on(Slider.Changed)
+    def _slid(self, event: Slider.Changed) -> None:
+        event.stop()
+        bounded = min(self._wanted_top_k, int(self._top_k.maximum))
+        if event.slider is self._top_k and event.value != bounded:  # else the model's size did it
+            self._wanted_top_k = int(event.value)
+        self.post_message(self.Steered())
+
+    def on_click(self, event: Click) -> None:
+        if event.widget is self._past:
+            self.change_window()

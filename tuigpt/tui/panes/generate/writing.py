@@ -1,0 +1,125 @@
+"""The text that is being written, from asking for it to its end."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tuigpt.config import SampleConfig
+from tuigpt.generation.protocol import Failed, Report, Tokens
+from tuigpt.tui.panes.generate.entries import Entry
+from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
+from tuigpt.tui.panes.generate.writer import Writer
+
+if TYPE_CHECKING:
+    from tuigpt.tui.panes.generate.texts_view import TextsView
+
+PACE, LONGEST_WAIT = 120.0, 10.0
+"""Tokens a second at which text appears, and the seconds that a long one is given at most."""
+
+TOP = 12
+"""How many of the likeliest next tokens are looked at."""
+
+_MEASURE = 0.5
+"""Seconds over which the speed is taken."""
+
+
+class Writing:
+    """Has texts written, one at a time, and shows them as they come.
+
+    Attributes:
+        entry: what is being written, or None.
+        hurried: whether it comes as fast as the model writes.
+    """
+
+    def __init__(self, view: TextsView, writer: Writer) -> None:
+        self._view, self._writer = view, writer
+        self.entry: Entry | None = None
+        self.hurried = False
+        self._number: int | None = None
+        self._measured = (0.0, 0)
+        self._speed: float | None = None
+
+    def begin(self, entry: Entry, text: WrittenText) -> None:
+        """Have a text written, or go on with it; whatever is being written is stopped."""
+        self.stop()
+        self._view.run_worker(self._write(entry, text), group="write", exclusive=True)
+
+    def stop(self) -> None:
+        """Nothing more comes; what is written stays."""
+        view = self._view
+        view.workers.cancel_group(view, "write")
+        entry, self.entry = self.entry, None
+        if entry is not None:
+            entry.text.stop()
+            view.keeper.keep(entry, entry.text)
+            view.show_rule(entry)
+            if view.is_running:
+                view.post_message(view.Ended())
+        view.writing = False
+
+    async def hurry(self) -> None:
+        """Let the rest of the text come as fast as the model writes."""
+        if self._number is not None:
+            self.hurried = True
+            self._view.refresh_bindings()
+            await self._writer.set_pace(self._number, 0.0)
+
+    async def steer(self, config: SampleConfig) -> None:
+        """Let the text go on with other settings; its length and seed stay."""
+        if self._number is not None and self.entry is not None:
+            text = self.entry.text
+            wanted = replace(text.config, temperature=config.temperature, top_k=config.top_k)
+            await self._writer.set_config(self._number, wanted)
+
+    def speed(self, entry: Entry) -> float | None:
+        """Tokens a second of an entry that is being written, where that tells of the model."""
+        return self._speed if entry is self.entry else None
+
+    async def _write(self, entry: Entry, text: WrittenText) -> None:
+        view = self._view
+        view.writing, self.entry, self._number = True, entry, None
+        self.hurried, self._speed = False, None
+        self._measured = (time.monotonic(), text.count)
+        left = text.config.max_new_tokens - text.count
+        reports = self._writer.generate(
+            text.checkpoint.path,
+            text.prompt,
+            text.config,
+            window=text.window,
+            forced_ids=list(text.ids),
+            top_logprobs=TOP,
+            pace=PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT),
+        )
+        async with aclosing(reports):
+            async for report in reports:
+                self._take(entry, text, report)
+        view.writing, self.entry = False, None
+        view.keeper.keep(entry, text)
+        if not text.problem:
+            view.post_message(view.Ended())
+        view.show_rule(entry)
+
+    def _take(self, entry: Entry, text: WrittenText, report: Report) -> None:
+        """Take in what the generator tells of the text that it writes."""
+        view = self._view
+        self._number = report.id
+        view.add_parts(entry, text.take(report))
+        if isinstance(report, Tokens):
+            if report.logprobs:
+                view.post_message(view.Wrote(report.logprobs[-1].top_logprobs))
+            self._measure(text)
+        if isinstance(report, Failed) and text.count:
+            text.stopped = True
+        view.show_rule(entry)
+
+    def _measure(self, text: WrittenText) -> None:
+        since, count = self._measured
+        now = time.monotonic()
+        if now - since >= _MEASURE:
+            speed = (text.count - count) / (now - since)
+            # The pace that it is held to would say nothing of the model.
+            self._speed = speed if self.hurried or speed < 0.9 * PACE else None
+            self._measured = (now, text.count)
