@@ -12,6 +12,7 @@ out. What rounding costs is printed: the loss over the whole validation part bef
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
@@ -20,7 +21,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from tuigpt.errors import UserError
-from tuigpt.files import from_json, read_json, read_safetensors_metadata, to_json, write_atomic
+from tuigpt.files import read_safetensors_metadata, to_json, write_atomic
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import resolve_device
 from tuigpt.model.gpt import GPT
@@ -67,14 +68,14 @@ def make(folder: Path, step: int, to: Path, device: torch.device) -> None:
         raise UserError(f"{str(source)!r} learned from another text than {BUILT_IN!r}")
 
     rounded = {name: tensor.bfloat16() for name, tensor in load_file(source).items()}
-    about = portable(from_json(read_safetensors_metadata(source)[HEADER])) | {"run": POET}
+    about = portable(json.loads(read_safetensors_metadata(source)[HEADER])) | {"run": POET}
     content = save(rounded, {HEADER: to_json(about)})
     if len(content) > LARGEST:
         raise UserError(f"it has {file_size(len(content))}: at most {file_size(LARGEST)} may ship")
     log = run.metrics.read_bytes()
     poet = to / f"{POET}.safetensors"
     write_atomic(poet, content)
-    record = portable(read_json(folder / RUN_FILE)) | {"name": POET}
+    record = portable(json.loads((folder / RUN_FILE).read_bytes())) | {"name": POET}
     write_atomic(to / f"{POET}-run.json", (to_json(record) + "\n").encode())
     write_atomic(to / f"{POET}-metrics.jsonl", log[: log.rfind(b"\n") + 1])
     count = short_count(model.config.n_params)

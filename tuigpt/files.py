@@ -262,33 +262,6 @@ def write_json(path: Path, record: object) -> None:
     write_atomic(path, (to_json(record) + "\n").encode())
 
 
-def from_json(line: str | bytes) -> dict[str, Any]:
-    """Read what `to_json` wrote, whatever it holds; for what has no type of its own.
-
-    Raises:
-        ValueError: the line is not a JSON object.
-    """
-    try:
-        record = json.loads(line)
-    except RecursionError:
-        raise ValueError("too deeply nested") from None
-    if not isinstance(record, dict):
-        raise ValueError("not a JSON object")
-    for name in record.pop("nonfinite", ()):
-        record[name] = math.nan
-    return record
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON file that holds one object, whatever that holds.
-
-    Raises:
-        OSError: the file cannot be read.
-        ValueError: it is not a JSON object.
-    """
-    return from_json(path.read_bytes())
-
-
 # --- safetensors ---
 
 

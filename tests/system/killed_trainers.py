@@ -29,7 +29,6 @@ import torch
 
 from tuigpt.cli.console import Console
 from tuigpt.cli.main import main
-from tuigpt.files import from_json
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.runs.folder import checkpoint_path, open_run
 from tuigpt.training.command import TrainCommand
@@ -124,7 +123,7 @@ def until(reached: Callable[[], bool]) -> None:
 def records(folder: Path) -> list[dict[str, Any]]:
     """The log's lines, of which only the last may be torn."""
     whole, _, _ = (folder / "metrics.jsonl").read_bytes().rpartition(b"\n")
-    return [from_json(line) for line in whole.splitlines()]
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def losses(folder: Path) -> dict[int, float]:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 from system.conftest import Tuigpt
 from system.terminal import Terminal
 
-from tuigpt.files import read_json
 from tuigpt.tui.screens.new_run.fields import FIELDS
 
 BRAILLE = r"[\u2801-\u28ff]"

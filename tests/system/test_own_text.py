@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 from system.conftest import TINY, Tuigpt
 
-from tuigpt.files import from_json, read_json, read_safetensors_metadata
+from tuigpt.files import read_safetensors_metadata
 
 TAMIL = "அகர முதல எழுத்தெல்லாம் ஆதி\nபகவன் முதற்றே உலகு.\n" * 120
 ARABIC = "بِسْمِ ٱللَّٰهِ مَرْحَبًا بِالْعَالَمِ\nكيف حالك اليوم؟\n" * 120
@@ -47,7 +48,7 @@ def test_real_scripts_are_learned_and_written(
     assert corpus["symbols"] == len(set(text))
     assert list(record["baselines"]) == ["guessing", "letters", "pairs", "triples"]
 
-    log = [from_json(line) for line in (home / "runs/own/metrics.jsonl").read_bytes().splitlines()]
+    log = [json.loads(line) for line in (home / "runs/own/metrics.jsonl").read_bytes().splitlines()]
     whole = next(line for line in log if line["kind"] == "eval" and line.get("whole"))
     header = json.loads(
         read_safetensors_metadata(home / "runs/own/checkpoints/step-000004.safetensors")["tuigpt"]

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 from system.conftest import TINY, TUIGPT, Tuigpt, in_a_shell
 from system.terminal import PATIENCE, Terminal
-
-from tuigpt.files import read_json
 
 OpenTerminal = Callable[..., Terminal]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeRun
+from json_files import read_json
 from textual import events
 from textual.binding import Binding
 from textual.pilot import Pilot
@@ -20,7 +21,7 @@ from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from tui.conftest import OpenApp, screen_text, settle, still, until
 
-from tuigpt.files import read_json, to_json
+from tuigpt.files import to_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
 from tuigpt.runs.status import status_of_this_process, write_status
 from tuigpt.settings import change_settings, read_settings, settings_file

@@ -16,15 +16,14 @@ from pathlib import Path
 import msgspec
 import pytest
 from conftest import checkpoint_header, write_header_only
+from json_files import read_json
 
 from tuigpt.files import (
     HEADER_LIMIT,
     UnreadableFile,
     folder_in_the_making,
-    from_json,
     open_to_append,
     read_bytes,
-    read_json,
     read_record,
     read_safetensors_metadata,
     remove_unfinished,
@@ -227,25 +226,17 @@ class TestJson:
     )
     def test_records_come_back(self, record: dict[str, object], tmp_path: Path) -> None:
         line = to_json(record)
-        assert "\n" not in line and from_json(line) == record
+        assert "\n" not in line and json.loads(line) == record
         write_json(tmp_path / "a.json", record)
         assert read_json(tmp_path / "a.json") == record
 
     def test_what_is_no_number_is_null_and_named(self) -> None:
         line = to_json({"a": math.nan, "b": 1.0, "c": -math.inf})
         assert json.loads(line) == {"a": None, "b": 1.0, "c": None, "nonfinite": ["a", "c"]}
-        back = from_json(line)
-        assert math.isnan(back["a"]) and back["b"] == 1.0 and math.isnan(back["c"])
-        assert "nonfinite" not in back
 
     def test_deep_inside_it_is_refused_not_written(self) -> None:
         with pytest.raises(ValueError):
             to_json({"a": {"b": math.nan}})
-
-    @pytest.mark.parametrize("line", ["", "{", "[]", "1", '"x"', "null", b"\xff", "[" * 100_000])
-    def test_what_is_no_object_is_a_value_error(self, line: str | bytes) -> None:
-        with pytest.raises(ValueError):
-            from_json(line)
 
     def test_text_is_kept_readable(self) -> None:
         assert to_json({"name": "größe"}) == '{"name": "größe"}'

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 import torch
+from json_files import read_json
 
 from tuigpt import paths
 from tuigpt.cli.main import main
 from tuigpt.config import SampleConfig
-from tuigpt.files import from_json, read_json, read_safetensors_metadata
+from tuigpt.files import read_safetensors_metadata
 from tuigpt.generation.decode import plain, read_prompt
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.runs import folder as folder_module
@@ -57,7 +58,8 @@ def types_of_weights(path: Path) -> set[str]:
 
 def header_of(path: Path) -> dict[str, Any]:
     """A checkpoint's header as it stands in the file."""
-    return from_json(read_safetensors_metadata(path)["tuigpt"])
+    header: dict[str, Any] = json.loads(read_safetensors_metadata(path)["tuigpt"])
+    return header
 
 
 class TestTheScript:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
+from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine
@@ -17,8 +18,6 @@ from tuigpt.paths import home_dir
 from tuigpt.reports import CostReport, to_line
 from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
-
-_LABEL_WIDTH = 10
 
 
 def run(
@@ -47,7 +46,7 @@ def run(
         plan = Plan.make(sources, model, train_fields, home, progress)
     problem = plan.memory_problem()
     if not as_json:
-        _print(_costs(plan.report()))
+        print_labelled(_costs(plan.report()))
     timing = None
     if not problem:
         with ProgressLine(sys.stderr) as progress:
@@ -58,17 +57,12 @@ def run(
         print(to_line(report))
     else:
         if timing is not None:
-            _print([("time", _time_in_words(report, timing))])
+            print_labelled([("time", _time_in_words(report, timing))])
         if timing is not None or not plan.train_config.minutes:
-            _print(_length(report))
+            print_labelled(_length(report))
     if problem:
         raise problem
     return 0
-
-
-def _print(lines: list[tuple[str, str]]) -> None:
-    for label, words in lines:
-        print(f"{label:>{_LABEL_WIDTH}}  {words}", flush=True)
 
 
 def _costs(report: CostReport) -> list[tuple[str, str]]:

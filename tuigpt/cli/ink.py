@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from tuigpt.cli.live_line import is_live
@@ -24,6 +25,15 @@ ROLES = {
 
 BAR = 30
 """Columns of the widest bar."""
+
+
+_LABEL_WIDTH = 10
+
+
+def print_labelled(lines: Iterable[tuple[str, str]]) -> None:
+    """Print a label and its words in each line; an empty label belongs to the one above."""
+    for label, words in lines:
+        print(f"{label:>{_LABEL_WIDTH}}  {words}", flush=True)
 
 
 class Ink:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tuigpt.cli.flags import add_settings, add_text, given_fields
+from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.progress import ProgressLine, progress_text
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, train_settings
@@ -49,8 +50,7 @@ def run(
     if not as_json:
         with ProgressLine(sys.stderr) as line:
             found = _understand(home, sources, config, model, True, line)
-        for label, words in found.lines:
-            print(f"{label:>9}  {words}")
+        print_labelled(found.lines)
         if found.problem:
             raise found.problem
         return 0

@@ -58,8 +58,15 @@ def run(command: TrainCommand, reporter: Reporter) -> int:
     if not group.is_rank_0:
         reporter = Silent()
         sys.stdout = sys.stderr = open(os.devnull, "w")  # rank 0 says what is wrong
+    try:
+        return _run(command, reporter, group)
+    finally:
+        on_ending(signal.SIG_IGN)  # it ends anyway, and a handler would keep the training alive
+        group.leave()
+
+
+def _run(command: TrainCommand, reporter: Reporter, group: ProcessGroup) -> int:
     with ExitStack() as until_end:
-        until_end.callback(group.leave)
         if group.is_rank_0:
             remove_from_home(command.home)
         prepare = begin if command.resume is None else resume

@@ -7,6 +7,8 @@ share, until it broadcasts that there is none to come.
 
 from __future__ import annotations
 
+import gc
+import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -64,6 +66,8 @@ class ProcessGroup:
         """Join the processes that PyTorch's launcher started with this one, if it did."""
         if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
             return cls()
+        # Its functions take the group as a default, and would keep it if imported later.
+        importlib.import_module("torch.distributed.nn.functional")
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         dist.init_process_group(backend, timeout=PATIENCE)
         local_rank = int(os.environ.get("LOCAL_RANK", "0"))
@@ -72,8 +76,12 @@ class ProcessGroup:
         return cls(dist.get_rank(), dist.get_world_size(), local_rank)
 
     def leave(self) -> None:
-        """Give up the connections to the others."""
-        if self.size > 1:
+        """Give up the connections to the others, once nothing of the training is in use any more.
+
+        The threads of a connection that is still open when Python ends may abort the process.
+        """
+        if dist.is_initialized():
+            gc.collect()
             dist.destroy_process_group()
 
     @property

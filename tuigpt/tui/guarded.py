@@ -28,8 +28,8 @@ LOG_FILE = "app.log"
 _LOG_BYTES = 1_000_000
 """Size from which on the log is begun anew; the one before it is kept."""
 
-_PATIENCE = 1.0
-"""Most seconds that what is typed waits for what was typed before it."""
+_PATIENCE = 5.0
+"""Most seconds that what is typed waits for what was typed before it, on a slow machine."""
 
 _BURST, _DRAWING = 0.1, 0.02
 """Seconds after which a burst of keys is shown, and that this takes."""
@@ -129,7 +129,7 @@ class GuardedApp(App[None]):
         )
 
     async def ready_for_input(self) -> None:
-        """Wait, for a second at most, until what is typed can be handed on."""
+        """Wait until what is typed can be handed on; not for long if that does not come."""
 
     async def _settle(self) -> None:
         """Wait until what was handed on has had its effect, new screens included."""

@@ -37,8 +37,8 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[
     found: dict[str, list[str]] = {}
     label = ""
     for line in capsys.readouterr().out.splitlines():
-        label = line[:9].strip() or label
-        found.setdefault(label, []).append(line[11:])
+        label = line[:10].strip() or label
+        found.setdefault(label, []).append(line[12:])
     return found
 
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import UserError
-from tuigpt.files import from_json, read_safetensors_metadata
+from tuigpt.files import read_safetensors_metadata
 from tuigpt.model.checkpoint import load_checkpoint, save_checkpoint
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import read_checkpoint
@@ -232,5 +232,5 @@ class TestRefused:
 
 def rewrite(path: Path, **changed: Any) -> None:
     """The same weights under a changed header."""
-    header = from_json(read_safetensors_metadata(path)["tuigpt"]) | changed
+    header = json.loads(read_safetensors_metadata(path)["tuigpt"]) | changed
     save_file(load_file(path), path, {"tuigpt": json.dumps(header)})

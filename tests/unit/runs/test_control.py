@@ -8,9 +8,9 @@ from threading import Barrier
 
 import pytest
 from filelock import lock_descriptor
+from json_files import read_json
 
 from tuigpt.errors import ConfigError
-from tuigpt.files import read_json
 from tuigpt.runs.control import (
     ACTIONS,
     CHANGEABLE,

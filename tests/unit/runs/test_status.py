@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from json_files import read_json
 
-from tuigpt.files import read_json
 from tuigpt.runs.lock import trainer_lock
 from tuigpt.runs.status import (
     ALIVE,

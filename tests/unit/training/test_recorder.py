@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import torch
+from json_files import read_json
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.files import read_json
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import checkpoint_path, list_checkpoints
 from tuigpt.runs.header import read_header

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from conftest import VERSE
+from json_files import read_json
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from system.conftest import TINY, Tuigpt
 from system.test_train import lines_of, losses, tensor_bytes
 
 from tuigpt.cli.main import main
-from tuigpt.files import read_json, write_json
+from tuigpt.files import write_json
 from tuigpt.runs.folder import open_run
 from tuigpt.runs.record import read_run_record
 
