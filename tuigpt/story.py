@@ -21,6 +21,9 @@ MEMORISING_ABOVE = 0.03
 WORSE_THAN_GUESSING = 0.5
 """How far a loss must lie above that of guessing, in nats, before we call it worse."""
 
+EARLY_MARGIN = 0.1
+"""How far an evaluation on little text may be off, in nats."""
+
 FLAT_BELOW, FLAT_SHARE, FLAT_POINTS = 0.005, 0.3, 5
 """A run is flat if over its last share of steps, and as many evaluations, val fell by less."""
 
@@ -62,11 +65,17 @@ class Evaluation(NamedTuple):
         step: number of updates done.
         val: loss on the validation part, nats per character.
         train: loss on the training part around this step, smoothed, or None where it is unknown.
+        early: whether it measured little text, before the regular evaluations begin.
     """
 
     step: int
     val: float
     train: float | None = None
+    early: bool = False
+
+    def is_below(self, level: float) -> bool:
+        """Whether the loss is below a level, beyond what little text may mislead by."""
+        return self.val < level - EARLY_MARGIN * self.early
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Story:
         stage: what the model can do by now.
         verdict: whether it still learns, and if not, since when and by how much.
         advice: what can be done, or "".
-        best: the evaluation with the lowest val, or None.
+        best: the regular evaluation with the lowest val, or None.
         gap: val minus train of the newest evaluation, or None.
         memorising_from: the step of the best evaluation once the model memorises, else None.
     """
@@ -126,7 +135,7 @@ def milestones(evaluations: Sequence[Evaluation], baselines: Baselines) -> list[
         (evaluation.step, name)
         for name, value in baselines.items()
         if name != "guessing"
-        and (evaluation := next((e for e in evaluations if e.val < value), None)) is not None
+        and (evaluation := next((e for e in evaluations if e.is_below(value)), None)) is not None
     ]
 
 
@@ -148,22 +157,25 @@ def tell(
         validates: whether the run has a validation part.
     """
     finite = [e for e in evaluations if math.isfinite(e.val)]
-    best = min(finite, key=lambda e: e.val, default=None)
+    regular = [e for e in finite if not e.early]
+    best = min(regular, key=lambda e: e.val, default=None)
     lost = bool(evaluations) and not math.isfinite(evaluations[-1].val)
     if lost or (train is not None and not math.isfinite(train)):
         return Story(
             Mood.DIVERGED, "the loss is no longer a number", "it diverged", _LOWER_RATE, best
         )
-    if best is None or (train is not None and finite[-1].step == 0):
+    if not finite or (train is not None and finite[-1].step == 0):
         return _without_val(train, baselines, shakespeare, validates, best)
-    now = finite[-1]
-    stage = stage_of(best.val, baselines, shakespeare)
+    first_impression = best is None or regular[-1].step == 0
+    now = finite[-1] if first_impression else regular[-1]
+    lowest = now if first_impression or best is None else best
+    stage = stage_of(lowest.val, baselines, shakespeare)
     gap = None if now.train is None else now.val - now.train
-    if now.val - best.val > MEMORISING_ABOVE:
-        return _since_its_best(now, best, stage, gap, baselines)
+    if not first_impression and now.val - lowest.val > MEMORISING_ABOVE:
+        return _since_its_best(now, lowest, stage, gap, baselines)
     if baselines.guessing is not None and now.val > baselines.guessing + WORSE_THAN_GUESSING:
         return Story(Mood.WORSE, stage, "it is worse than guessing", _LOWER_RATE, best, gap)
-    if since := _flat_since(finite):
+    if since := _flat_since(regular):
         return Story(
             Mood.FLAT, stage, f"val has hardly fallen since step {since:,}",
             "more steps alone will not help much; try a bigger model or a longer context",
@@ -212,7 +224,7 @@ def _since_its_best(
 
 def _flat_since(evaluations: Sequence[Evaluation]) -> int | None:
     """The step from which on val hardly fell, or None."""
-    last = evaluations[-1].step
+    last = evaluations[-1].step if evaluations else 0
     late = [e for e in evaluations if e.step >= (1 - FLAT_SHARE) * last]
     if len(late) < FLAT_POINTS or late[0].val - min(e.val for e in late) >= FLAT_BELOW:
         return None

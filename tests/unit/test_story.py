@@ -77,6 +77,18 @@ def test_before_the_first_evaluation_train_speaks() -> None:
     assert tell([Evaluation(0, 4.2)], PLAYS).stage == STAGES["guessing"]
 
 
+def test_a_first_impression_from_little_text_tells_the_stage_and_is_never_the_best() -> None:
+    early = [Evaluation(0, 4.2), Evaluation(10, 3.1, 3.2, early=True)]
+    story = tell(early, PLAYS, train=3.2)
+    assert story.stage == STAGES["pairs"] and story.mood is Mood.LEARNING
+    assert story.best == Evaluation(0, 4.2)
+    later = tell([*early, Evaluation(100, 3.2, 3.1)], PLAYS, train=3.1)
+    assert later.best == Evaluation(100, 3.2, 3.1) and later.memorising_from is None
+    # It may be off, so a level counts as passed only well below it.
+    near = [Evaluation(10, 3.3, early=True), Evaluation(100, 3.1)]
+    assert milestones(near, PLAYS) == [(100, "letters")]
+
+
 def test_without_validation_nobody_can_tell() -> None:
     story = tell([], PLAYS, train=0.4, validates=False)
     assert "nobody can tell" in story.verdict

@@ -135,7 +135,7 @@ class Console:
         loss, before = event.val_loss_per_character, self._story
         if not event.whole:
             train = fmean(self._train) if self._train else None
-            self._evaluations.append(Evaluation(event.step, loss, train))
+            self._evaluations.append(Evaluation(event.step, loss, train, event.early))
         story = self._story = self._told()
         head = f"step {event.step:,}  val {loss:.4f} nats = {bits(loss):.3f} bits per character"
         part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"

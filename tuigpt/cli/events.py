@@ -64,6 +64,7 @@ class Events:
                     bits=bits(loss),
                     tokens=event.tokens,
                     whole=event.whole,
+                    early=event.early,
                 )
             case Sampled():
                 self._put("sample", step=event.step, prompt=event.prompt, text=event.text)

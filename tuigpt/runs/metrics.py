@@ -64,12 +64,14 @@ class EvalLine(Line, frozen=True, tag="eval"):
         val_loss_per_character: the same in nats per character.
         tokens: how many were predicted.
         whole: whether they are the whole validation part.
+        early: whether they are few, before the regular evaluations begin.
     """
 
     val_loss: float | None = None
     val_loss_per_character: float | None = None
     tokens: Count = 0
     whole: bool = False
+    early: bool = False
     nonfinite: tuple[str, ...] = ()
 
 
@@ -229,6 +231,7 @@ class History:
     Attributes:
         train: (step, loss) for each update, in nats per character.
         val: (step, val_loss) for each evenly spread evaluation, in nats per character.
+        early: steps of those evaluations that measured little, before the regular ones begin.
         samples: newest text for each step that was sampled; of very many every second one.
         events: what was told in words, such as that a setting was changed; the newest.
         n_events: how many there were, those included that are kept no more.
@@ -240,6 +243,7 @@ class History:
     train_characters_per_token: float | None = None
     train: list[Point] = field(default_factory=list)
     val: list[Point] = field(default_factory=list)
+    early: set[int] = field(default_factory=set)
     samples: list[SampleLine] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
     n_events: int = 0
@@ -311,6 +315,9 @@ class History:
             loss = per_character(line.val_loss, self.characters_per_token)
         if self.val and self.val[-1][0] == line.step:
             self.val.pop()
+        self.early.discard(line.step)
+        if line.early and len(self.early) < MOST_SAMPLES:
+            self.early.add(line.step)
         if loss is not None:
             self.val.append((line.step, loss))
             if len(self.val) > MOST_POINTS:

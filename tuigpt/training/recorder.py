@@ -166,6 +166,7 @@ class Recorder:
                         val_loss_per_character=event.val_loss_per_character,
                         tokens=event.tokens,
                         whole=event.whole,
+                        early=event.early,
                     )
                 )
                 if not event.whole:
@@ -173,7 +174,8 @@ class Recorder:
                     if 0 < event.val_loss_per_character < math.inf:
                         factor = event.val_loss / event.val_loss_per_character
                         changes["characters_per_token"] = factor
-                    self._say("evaluating", **changes)
+                    # An early one is over before anybody could see that it was under way.
+                    self._say("training" if event.early else "evaluating", **changes)
             case Sampled():
                 self._append(SampleLine(step=event.step, prompt=event.prompt, text=event.text))
             case Skipped():

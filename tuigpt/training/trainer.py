@@ -26,6 +26,7 @@ from tuigpt.generation.decode import generate, read_prompt
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.early import early_tokens
 from tuigpt.training.optimizers import build_optimizers, state_layout
 from tuigpt.training.process_group import ProcessGroup, UpdateSettings
 from tuigpt.training.state import (
@@ -86,6 +87,7 @@ class Evaluated:
             tokenizers, and equal to `val_loss` where tokens are characters.
         tokens: how many were measured.
         whole: tells a pass over the whole part from the evenly spread one.
+        early: whether it is a first impression from little text, which decides nothing.
     """
 
     step: int
@@ -93,6 +95,7 @@ class Evaluated:
     val_loss_per_character: float
     tokens: int
     whole: bool
+    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,8 @@ class Trainer:
                 yield CheckpointDue(self.step, keep)
             if evaluated and self.step:
                 yield from self.sample()
+            if early := self._early_tokens():
+                yield from self._harmless("evaluation", self._measure(early, early=True))
             config = self.config
             self._group.announce(
                 UpdateSettings(config.learning_rate, self.model.config.dropout, config.max_steps)
@@ -285,6 +290,13 @@ class Trainer:
             Diverged: the validation loss is no longer a number.
         """
         yield from self._evaluate(self.config.eval_tokens)
+
+    def _early_tokens(self) -> int:
+        """How many tokens to measure now, before the regular evaluations begin; 0 for none."""
+        config = self.config
+        update_tokens = config.batch_size // self._group.size * self.model.config.block_size
+        tokens = early_tokens(self.step, config.eval_interval, update_tokens)
+        return min(tokens, config.eval_tokens) if tokens >= self.model.config.block_size else 0
 
     def _evaluate_and_judge(self) -> Iterator[Event]:
         yield from self.evaluate()
@@ -540,6 +552,7 @@ class Trainer:
             self._device.type == "cpu"
             or self.step >= config.max_steps
             or self.step % config.eval_interval == 0
+            or self._early_tokens() > 0
             or self.step % config.checkpoint_interval == 0
             or time.perf_counter() - self._began >= REPORT_EVERY
         )
@@ -566,7 +579,7 @@ class Trainer:
     def _evaluate(self, max_tokens: int | None) -> Iterator[Event]:
         yield from self._harmless("evaluation", self._measure(max_tokens))
 
-    def _measure(self, max_tokens: int | None) -> Iterator[Event]:
+    def _measure(self, max_tokens: int | None, early: bool = False) -> Iterator[Event]:
         corpus, batch_size = self._corpus, self._micro_batch
         n_batches = corpus.n_val_batches(batch_size, max_tokens)
         total, tokens, characters = 0.0, 0, 0
@@ -577,7 +590,8 @@ class Trainer:
             total += float(loss) * targets.numel()
             tokens += targets.numel()
             characters += int(corpus.token_characters[targets].sum())
-            yield PartDone(self.step, "evaluation", done, n_batches)
+            if not early:
+                yield PartDone(self.step, "evaluation", done, n_batches)
         if not tokens:
             return
         per_token, per_character = total / tokens, total / max(1, characters)
@@ -586,8 +600,9 @@ class Trainer:
         if not whole:
             names = ("val_loss", "val_loss_per_character")
         measured = dict(zip(names, (per_token, per_character), strict=True))
-        self.losses = msgspec.structs.replace(self.losses, **measured)
-        yield Evaluated(self.step, per_token, per_character, tokens, whole)
+        if not early:
+            self.losses = msgspec.structs.replace(self.losses, **measured)
+        yield Evaluated(self.step, per_token, per_character, tokens, whole, early)
         if not math.isfinite(per_token):
             raise self._diverged(f"the validation loss is no longer a number at step {self.step}")
 

@@ -20,6 +20,7 @@ from tuigpt.errors import ConfigError
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.early import early_tokens
 from tuigpt.training.state import WEIGHTS, TrainingState, read_state, write_state
 from tuigpt.training.trainer import (
     CheckpointDue,
@@ -138,6 +139,23 @@ class TestSchedule:
         trainer = new_trainer(max_steps=10, learning_rate=1.0, warmup_steps=0)
         list(trainer.run())
         assert trainer.best_step in (5, 10)
+
+    def test_early_evaluations_cost_little_and_decide_nothing(self) -> None:
+        trainer = new_trainer(max_steps=30, eval_interval=1000, patience=1)
+        early = []
+        for event in trainer.run():
+            if isinstance(event, Evaluated) and event.early:
+                assert trainer.best_step is None and trainer.losses.val_loss is None
+                early.append((event.step, event.tokens))
+        # At most 3 % of the time of 10 and 15 updates of 32 tokens, each read forward and back.
+        assert early == [(10, 24), (25, 32)]
+        assert trainer.best_step == 30
+        assert all(tokens <= 0.03 * 3 * 15 * 32 for _, tokens in early)
+
+    def test_regular_evaluations_take_over_from_early_ones(self) -> None:
+        for interval, expected in ((20, [10]), (100, [10, 25, 50]), (10, []),
+                                   (1000, [10, 25, 50, 100, 250, 500])):  # fmt: skip
+            assert [s for s in range(2001) if early_tokens(s, interval, 1024)] == expected
 
     def test_progress_adds_up(self) -> None:
         events = [e for e in new_trainer(max_steps=1).run() if isinstance(e, PartDone)]

@@ -145,7 +145,7 @@ def _loss_log(checkpoint: Checkpoint, header: Header) -> LossLog | None:
                 match line:
                     case StepLine():
                         train[line.step] = line.loss
-                    case EvalLine(whole=False):
+                    case EvalLine(whole=False, early=False):
                         val[line.step] = line.val_loss
         if not tail.more:
             break

@@ -114,7 +114,8 @@ class Curves:
         found = []
         for step, val in self._cut(self._history.val):
             train = self._train.smooth.at(to_x(step))
-            found.append(Evaluation(step, val, train[1] if train else None))
+            early = step in self._history.early
+            found.append(Evaluation(step, val, train[1] if train else None, early))
         return found
 
     @property

@@ -45,7 +45,8 @@ def save_loss_log(path: Path, history: History) -> None:
     Raises:
         OSError: it could not be written.
     """
-    log = loss_log(dict(history.train), dict(history.val), EVALUATED_EVERY)
+    val = {step: loss for step, loss in history.val if step not in history.early}
+    log = loss_log(dict(history.train), val, EVALUATED_EVERY)
     write_atomic(path, (to_json(log) + "\n").encode())
 
 
