@@ -14,6 +14,7 @@ from tui.conftest import InkApp
 
 from tuigpt.tui.widgets import transcript as transcript_module
 from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.tui.widgets.wrapping import wrap
 from tuigpt.wording import visible
 
 BRACKETS = [
@@ -231,7 +232,7 @@ class TestCost:
     async def test_a_long_text_in_small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Appending looks only at the row that is open, however much stands above it."""
         wrapped = 0
-        really = transcript_module.wrap
+        really = wrap
 
         def counting(runs: Any, width: int) -> Any:
             nonlocal wrapped
@@ -250,7 +251,7 @@ class TestCost:
 
     async def test_without_any_newline_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         longest = 0
-        really = transcript_module.wrap
+        really = wrap
 
         def measuring(runs: Any, width: int) -> Any:
             nonlocal longest
@@ -266,20 +267,46 @@ class TestCost:
             assert longest <= 42
 
 
-async def test_entries_are_apart() -> None:
-    app = Host()
-    async with app.run_test(size=(30, 10)) as pilot:
-        transcript = app.transcript
-        assert transcript.is_empty
-        transcript.start_entry()
-        transcript.append("one", "prompt")
-        transcript.append(" more")
-        transcript.start_entry()
-        transcript.append("two\n", "note")
-        transcript.start_entry()
-        transcript.append("three", "error")
-        await pilot.pause()
-        assert app.lines[:5] == ["one more", "", "two", "", "three"]
-        transcript.clear()
-        await pilot.pause()
-        assert transcript.is_empty and not any(app.lines)
+class TestEntries:
+    async def test_they_are_apart_and_each_can_grow_or_be_replaced(self) -> None:
+        app = Host()
+        async with app.run_test(size=(30, 12)) as pilot:
+            transcript = app.transcript
+            for number, text in enumerate(("one", "two\n", "three"), 1):
+                transcript.open_entry(number)
+                transcript.set_rule(number, str(number), "")
+                transcript.append(text)
+            transcript.append(" more", entry=1)
+            transcript.append("again", entry=2)
+            await pilot.pause()
+            width = transcript.scrollable_content_region.width + 1
+            one, two, three = (f"── {number} ".ljust(width, "─") for number in (1, 2, 3))
+            shown = [one, "one more", "", two, "two", "again", "", three, "three"]
+            assert app.lines == [*shown, "", "", ""]
+            transcript.replace_entry(2, [("prompt", "2")])
+            transcript.append("!", entry=2)
+            transcript.append("!", entry=3)
+            await pilot.pause()
+            assert app.lines[3:9] == [two, "2!", "", three, "three!", ""]
+            assert text_of(transcript) == "one more\n\n2!\n\nthree!"
+
+    async def test_an_older_one_grows_without_wrapping_the_others(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        wrapped = 0
+        really = wrap
+
+        def counting(runs: Any, width: int) -> Any:
+            nonlocal wrapped
+            wrapped += sum(len(text) for _, text in runs)
+            return really(runs, width)
+
+        app = Host()
+        async with app.run_test(size=(40, 10)):
+            for number in range(20):
+                app.transcript.open_entry(number)
+                app.transcript.append("to be or not " * 50)
+            monkeypatch.setattr(transcript_module, "wrap", counting)
+            for _ in range(100):
+                app.transcript.append("ab ", entry=3)
+            assert wrapped < 100 * 43

@@ -16,7 +16,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tuigpt.tui.widgets.transcript import wrap
+from tuigpt.tui.widgets.wrapping import wrap
 from tuigpt.wording import visible
 
 HEATS = (math.log(2), math.log(6), math.log(20), math.log(100))

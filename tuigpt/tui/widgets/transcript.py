@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rich.cells import cell_len, set_cell_size, split_graphemes
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from textual.events import Click, Resize
 from textual.geometry import Size
@@ -16,32 +16,11 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from tuigpt.tui.widgets.wrapping import Row, Run, wrap
 from tuigpt.wording import visible
 
 MAX_ROWS = 20_000
 """The oldest rows are forgotten beyond this number, so that memory levels off."""
-
-Run = tuple[str, str]
-"""A style's name and the text that has it."""
-
-
-@dataclass
-class _Row:
-    """A row as wrapped; `ends` when a line of the text ends here, not only the width.
-
-    Attributes:
-        entry: the entry that it belongs to, or None.
-        is_rule: whether it is the entry's rule, which is drawn from its facts.
-    """
-
-    runs: list[Run]
-    ends: bool = False
-    entry: int | None = None
-    is_rule: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(text for _, text in self.runs)
 
 
 class Transcript(ScrollView, can_focus=True):
@@ -110,7 +89,7 @@ class Transcript(ScrollView, can_focus=True):
         self._from_below = from_below
         self._rules: dict[int, tuple[str, str]] = {}
         self.set_reactive(Transcript.placeholder, placeholder)
-        self._rows: list[_Row] = []
+        self._rows: list[Row] = []
         self._width = 0
 
     def on_mount(self) -> None:
@@ -120,30 +99,67 @@ class Transcript(ScrollView, can_focus=True):
     def is_empty(self) -> bool:
         return not self._rows
 
-    def append(self, text: str, style: str = "text") -> None:
-        """Add text at the end. Control characters are shown as pictures.
+    def append(self, text: str, style: str = "text", entry: int | None = None) -> None:
+        """Add text at the end, or at the end of an entry. Control characters become pictures.
 
         Args:
             style: prompt, text, copied, note or error.
         """
-        if not text:
+        rows = self._rows
+        end = len(rows)
+        if entry is not None and rows and rows[-1].entry != entry:
+            end = self._span(entry)[1]
+        elif entry is None and rows:
+            entry = rows[-1].entry
+        if not text or (entry is not None and end == 0):
             return
-        open_row = self._rows.pop() if self._rows and not self._rows[-1].ends else None
-        first = len(self._rows)
-        runs = [*(open_row.runs if open_row else ()), (style, visible(text).replace("\t", "    "))]
-        above = open_row or (self._rows[-1] if self._rows else None)
-        entry = above.entry if above else None
-        self._rows.extend(_of_entry(wrap(runs, self._width), entry))
-        self._grew(first)
+        runs, first = [_run(style, text)], end
+        if end and (rows[end - 1].closed or not rows[end - 1].ends):
+            first = end - 1
+            runs = rows[first].runs + runs
+        self._replace(first, end, runs, entry)
 
-    def _grew(self, first: int) -> None:
-        """Rows from number `first` on are new."""
-        del self._rows[: max(0, len(self._rows) - MAX_ROWS)]
+    def replace_entry(self, entry: int, parts: Sequence[Run]) -> None:
+        """Put other text under an entry's rule; the rows of all others stay as they are."""
+        first, end = self._span(entry)
+        if end:
+            self._replace(first, end, [_run(style, text) for style, text in parts], entry)
+
+    def _span(self, entry: int) -> tuple[int, int]:
+        """The rows of an entry's text, from its first to behind its last; (0, 0) if it is gone.
+
+        What is looked for is mostly near the end, so the search begins there.
+        """
+        rows, end = self._rows, len(self._rows)
+        while end and (rows[end - 1].entry != entry or rows[end - 1].kind == "gap"):
+            end -= 1
+        first = end
+        while first and rows[first - 1].entry == entry and rows[first - 1].kind == "text":
+            first -= 1
+        return first, end
+
+    def _replace(self, first: int, end: int, runs: list[Run], entry: int | None) -> None:
+        """Let runs stand instead of the rows from `first` to before `end`."""
+        rows = wrap(runs, self._width)
+        for row in rows:
+            row.entry = entry
+        is_last = end == len(self._rows)
+        if rows and not is_last and not rows[-1].ends:
+            rows[-1].ends = rows[-1].closed = True
+        shown_from_below = self._gap > 0 and len(rows) != end - first
+        self._rows[first:end] = rows
+        moved = shown_from_below or not (is_last or len(rows) == end - first)
+        self._changed(first, None if moved else len(rows))
+
+    def _changed(self, first: int, count: int | None) -> None:
+        """So many rows from number `first` on are new, or all that follow."""
+        height = len(self._rows)
+        del self._rows[: max(0, height - MAX_ROWS)]
         self.virtual_size = Size(self._width, len(self._rows))
-        if len(self._rows) == MAX_ROWS or first == 0 or self._gap:
+        if count is None or height > MAX_ROWS or first == 0:
             self.refresh()
         else:
-            self.refresh_lines(first, len(self._rows) - first)
+            self.refresh_lines(first + self._gap, count)
 
     @property
     def _gap(self) -> int:
@@ -154,12 +170,14 @@ class Transcript(ScrollView, can_focus=True):
 
     def open_entry(self, entry: int) -> None:
         """Begin an entry at the end: what is appended from here on belongs to it."""
-        self.end_line()
-        first = len(self._rows)
-        if self._rows and self._rows[-1].text:
-            self._rows.append(_Row([], True, self._rows[-1].entry))
-        self._rows.append(_Row([], True, entry, is_rule=True))
-        self._grew(first)
+        if self._rows:
+            last = self._rows[-1]
+            if not last.ends:
+                last.ends = last.closed = True
+            if last.text:
+                self._rows.append(Row([], True, last.entry, "gap"))
+        self._rows.append(Row([], True, entry, "rule"))
+        self._changed(0, None)
 
     def set_rule(self, entry: int, left: str, right: str) -> None:
         """Put an entry's facts on its rule."""
@@ -170,7 +188,7 @@ class Transcript(ScrollView, can_focus=True):
             top = self.scroll_offset.y
             self.refresh_lines(top, 1)
             for row in range(top, min(top + self.size.height, len(self._rows))):
-                if self._rows[row].is_rule and self._rows[row].entry == entry:
+                if self._rows[row].kind == "rule" and self._rows[row].entry == entry:
                     self.refresh_lines(row + self._gap, 1)
                     break
 
@@ -180,7 +198,7 @@ class Transcript(ScrollView, can_focus=True):
     def show_entry(self, entry: int) -> None:
         """Scroll so that an entry's rule is in view."""
         for number, row in enumerate(self._rows):
-            if row.is_rule and row.entry == entry:
+            if row.kind == "rule" and row.entry == entry:
                 if not self.scroll_offset.y <= number < self.scroll_offset.y + self.size.height:
                     self.scroll_to(y=number, animate=False)
                 break
@@ -190,17 +208,6 @@ class Transcript(ScrollView, can_focus=True):
         number = self.scroll_offset.y + event.y - self._gap
         if 0 <= number < len(self._rows) and (entry := self._rows[number].entry) is not None:
             self.post_message(self.Picked(self, entry))
-
-    def start_entry(self) -> None:
-        """Begin a new paragraph, with an empty row above it."""
-        if self._rows:
-            self.end_line()
-            self.append("\n")
-
-    def end_line(self) -> None:
-        """Let what comes next stand on a row of its own."""
-        if self._rows and not self._rows[-1].ends:
-            self.append("\n")
 
     def clear(self) -> None:
         """Forget all text."""
@@ -214,26 +221,34 @@ class Transcript(ScrollView, can_focus=True):
         if width == self._width:
             return
         self._width = width
-        lines, open_runs = list[_Row](), list[Run]()
+        lines, open_runs = list[Row](), list[Run]()
         for row in self._rows:
-            if row.is_rule:
+            if row.kind != "text":
                 lines.append(row)
                 continue
             open_runs += row.runs
             if row.ends:
-                lines += _of_entry(wrap([*open_runs, ("text", "\n")], width), row.entry)
+                lines += self._wrapped_anew(open_runs, row)
                 open_runs = []
-        last = self._rows[-1].entry if self._rows else None
-        self._rows = lines + (_of_entry(wrap(open_runs, width), last) if open_runs else [])
+        if open_runs:
+            lines += self._wrapped_anew(open_runs, self._rows[-1])
+        self._rows = lines
         self.virtual_size = Size(width, len(self._rows))
         self.refresh()
+
+    def _wrapped_anew(self, runs: list[Run], last: Row) -> list[Row]:
+        rows = wrap([*runs, ("text", "\n")], self._width)
+        rows[-1].ends, rows[-1].closed = last.ends, last.closed
+        for row in rows:
+            row.entry = last.entry
+        return rows
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
         """The selected text as it was written: without the line breaks that wrapping made."""
         parts = []
         for y, row in enumerate(self._rows):
             span = selection.get_span(y)
-            if span is not None and not row.is_rule:
+            if span is not None and row.kind != "rule":
                 start, end = span
                 whole_row = end == -1
                 parts.append(row.text[start : None if whole_row else end])
@@ -257,7 +272,7 @@ class Transcript(ScrollView, can_focus=True):
         if not 0 <= row_number < len(self._rows):
             return Strip.blank(width, base)
         row = self._rows[row_number]
-        if row.is_rule or (y == 0 and row.entry in self._rules):
+        if row.kind == "rule" or (y == 0 and row.entry in self._rules):
             return self._rule(row.entry, width).adjust_cell_length(width, base)
         segments = [
             Segment(text, self.get_component_rich_style(f"transcript--{style}"))
@@ -287,84 +302,5 @@ class Transcript(ScrollView, can_focus=True):
         return Strip([Segment(line, self.get_component_rich_style(f"transcript--{style}"))])
 
 
-def _of_entry(rows: list[_Row], entry: int | None) -> list[_Row]:
-    for row in rows:
-        row.entry = entry
-    return rows
-
-
-def wrap(runs: Iterable[Run], width: int) -> list[_Row]:
-    """Break runs into rows at newlines, and where a row is full at the last space before it.
-
-    Nothing is lost: spaces at a break stay at the end of their row, out of sight.
-    """
-    rows: list[_Row] = []
-    line: list[Run] = []
-    for style, text in runs:
-        *ended, rest = text.split("\n")
-        for part in ended:
-            rows += _wrap_line([*line, (style, part)], width, ends=True)
-            line = []
-        line.append((style, rest))
-    return rows + (_wrap_line(line, width, ends=False) if any(text for _, text in line) else [])
-
-
-def _wrap_line(runs: list[Run], width: int, ends: bool) -> list[_Row]:
-    rows: list[_Row] = []
-    row: list[tuple[str, str, int]] = []  # (style, cluster, columns)
-    cells, after_space = 0, 0  # after_space: where in the row the last word begins
-    for style, cluster, size in _clusters(runs):
-        if width > 0 and cells + size > width and cluster != " ":
-            end = after_space or len(row)
-            rows.append(_Row(_joined(row[:end])))
-            row, after_space = row[end:], 0
-            cells = sum(columns for _, _, columns in row)
-        row.append((style, cluster, size))
-        cells += size
-        if cluster == " ":
-            after_space = len(row)
-    return [*rows, _Row(_joined(row), ends)]
-
-
-def _clusters(runs: list[Run]) -> Iterator[tuple[str, str, int]]:
-    """What a terminal draws as one, with its style and its columns: marks stay with their letter,
-    the parts of an emoji and the two letters of a flag together.
-    """
-    text = "".join(text for _, text in runs)
-    styles = (style for style, part in runs for _ in part)
-    if text.isascii():
-        for style, character in zip(styles, text, strict=True):
-            yield style, character, 1
-        return
-    of_character = list(styles)
-    spans, _ = split_graphemes(text)
-    half_flag: tuple[int, int] | None = None
-    for start, end, _ in spans:
-        if half_flag is not None:
-            begin, half_end = half_flag
-            half_flag = None
-            if _is_flag_letter(text[start]):
-                yield of_character[begin], text[begin:end], cell_len(text[begin:end])
-                continue
-            yield of_character[begin], text[begin:half_end], cell_len(text[begin:half_end])
-        if _is_flag_letter(text[start]):
-            half_flag = (start, end)
-            continue
-        yield of_character[start], text[start:end], cell_len(text[start:end])
-    if half_flag is not None:
-        begin, end = half_flag
-        yield of_character[begin], text[begin:end], cell_len(text[begin:end])
-
-
-def _is_flag_letter(character: str) -> bool:
-    return "\U0001f1e6" <= character <= "\U0001f1ff"
-
-
-def _joined(characters: list[tuple[str, str, int]]) -> list[Run]:
-    runs: list[Run] = []
-    for style, cluster, _ in characters:
-        if runs and runs[-1][0] == style:
-            runs[-1] = (style, runs[-1][1] + cluster)
-        else:
-            runs.append((style, cluster))
-    return runs
+def _run(style: str, text: str) -> Run:
+    return style, visible(text).replace("\t", "    ")

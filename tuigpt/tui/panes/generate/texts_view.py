@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -17,7 +16,7 @@ from tuigpt.generation.protocol import Candidate
 from tuigpt.tui.panes.generate.entries import Entry, Texts
 from tuigpt.tui.panes.generate.keeping import Keeper
 from tuigpt.tui.panes.generate.output import Output
-from tuigpt.tui.panes.generate.texts import Part, WrittenText
+from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.panes.generate.writing import Writing
 from tuigpt.tui.widgets.transcript import Transcript
@@ -103,15 +102,13 @@ class TextsView(Transcript):
         else:
             entry = instead_of
             self.texts.add_sibling(entry, text)
-        if instead_of is not None or text.ids:
-            self.redraw()
+        self.redraw(entry)
         self._choose(instead_of)
         self._begin(entry)
 
     def go_on(self, entry: Entry) -> None:
         """Have more of an entry's text written."""
-        if not self._is_last(entry):
-            self.redraw()
+        self.redraw(entry)
         self._begin(entry)
 
     def _begin(self, entry: Entry) -> None:
@@ -121,8 +118,12 @@ class TextsView(Transcript):
 
     # --- showing them ---
 
-    def redraw(self) -> None:
-        """Draw all texts anew, as after one was changed that is not the last."""
+    def redraw(self, entry: Entry | None = None) -> None:
+        """Draw an entry anew, as after it was changed; or all of them."""
+        if entry is not None:
+            self.replace_entry(entry.number, entry.text.parts())
+            self.show_rule(entry)
+            return
         self.clear()
         for entry in self.texts.entries.values():
             self.open_entry(entry.number)
@@ -130,20 +131,9 @@ class TextsView(Transcript):
                 self.append(words, style)
             self.show_rule(entry)
 
-    def add_parts(self, entry: Entry, parts: Sequence[Part]) -> None:
-        """Show more of an entry's text."""
-        if self._is_last(entry):
-            for style, words in parts:
-                self.append(words, style)
-        elif parts:
-            self.redraw()
-
     def show_rule(self, entry: Entry) -> None:
         """Show an entry's facts as they are now."""
         self.set_rule(entry.number, entry.left(), entry.right(self.desk.speed(entry)))
-
-    def _is_last(self, entry: Entry) -> bool:
-        return next(reversed(self.texts.entries.values()), None) is entry
 
     def _choose(self, entry: Entry | None) -> None:
         self.texts.chosen = entry.number if entry else None
@@ -185,7 +175,7 @@ class TextsView(Transcript):
             if entry is self.desk.entry:
                 self.desk.stop()
             entry.at += count
-            self.redraw()
+            self.redraw(entry)
             self.show_entry(entry.number)
             self.refresh_bindings()
 
@@ -232,7 +222,7 @@ class TextsView(Transcript):
             except UserError as error:
                 self.app.notify(str(error), severity="error")
                 return
-        self.redraw()
+        self.redraw(entry)
         self.show_entry(entry.number)
 
     def action_save(self) -> None:
@@ -260,6 +250,6 @@ class TextsView(Transcript):
         sha256 = await self.output.verify(entry.text)
         if len(entry.text.notes) > noted:
             self.keeper.keep(entry, entry.text)
-            self.redraw()
+            self.redraw(entry)
             self.show_entry(entry.number)
         return sha256

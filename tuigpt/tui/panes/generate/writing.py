@@ -106,7 +106,8 @@ class Writing:
         """Take in what the generator tells of the text that it writes."""
         view = self._view
         self._number = report.id
-        view.add_parts(entry, text.take(report))
+        for style, words in text.take(report):
+            view.append(words, style, entry.number)
         if isinstance(report, Tokens):
             if report.logprobs:
                 view.post_message(view.Wrote(report.logprobs[-1].top_logprobs))
