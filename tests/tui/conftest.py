@@ -25,6 +25,7 @@ from tuigpt.generation.protocol import (
     NextTokenFound,
     Report,
     Started,
+    TextFacts,
     Tokens,
     Verified,
 )
@@ -75,6 +76,7 @@ class FakeWriter:
         self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
     ) -> AsyncGenerator[Report, None]:
         self.asked.append({"prompt": prompt, "config": config, **options})
+        samples = options["samples"]
         text = "".join(map(chr, options["forced_ids"]))
         number = len(self.asked)
         yield Started(number, prompt, "", 0, 11)
@@ -85,7 +87,9 @@ class FakeWriter:
                 for changed in self.configs:
                     yield ConfigChanged(number, at, changed)
             found = logprobs(character)
-            yield Tokens(number, character, 1, ids=[ord(character)], logprobs=[found])
+            for sample in range(samples):
+                own = character.upper() if sample % 2 else character
+                yield Tokens(number, own, 1, sample, [ord(own)], [found])
         yield Done(number, len(rest), 0.5, False, reproducible=not self.configs)
 
     async def set_config(self, number: int, config: SampleConfig) -> None:
@@ -101,6 +105,9 @@ class FakeWriter:
 
     async def copies(self, checkpoint: Path, text: str) -> Copies:
         return Copies("verse", 0.5, [Copy(text.index("go["), 6, 10, 3)])
+
+    async def compare(self, checkpoint: Path, texts: Sequence[str]) -> list[TextFacts]:
+        return [TextFacts(0.1 * n, 1 - 0.1 * n) for n in reversed(range(len(texts)))]
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import TextArea
 from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
+from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
 
@@ -122,11 +123,19 @@ class TestWriting:
     ) -> None:
         async with open_app(80, 24) as pilot:
             ids = []
-            for _ in range(6):
+            for _ in range(7):
                 focused = pilot.app.focused
                 ids.append(focused.id if focused else None)
                 await pilot.press("tab")
-            assert ids == ["prompt", "temperature", "top-k", "length", "seed", "transcript"]
+            assert ids == [
+                "prompt",
+                "temperature",
+                "top-k",
+                "length",
+                "seed",
+                "samples",
+                "transcript",
+            ]
 
 
 class TestEachText:
@@ -264,3 +273,41 @@ async def test_a_small_vocabulary_does_not_keep_top_k_down(
         assert (slider.maximum, slider.value) == (11, 11)
         await pilot.press("tab", "tab", "left")
         assert slider.value == 10
+
+
+class TestSideBySide:
+    @asynccontextmanager
+    async def three(self, open_app: OpenApp, writer: FakeWriter) -> AsyncIterator[Pilot[None]]:
+        """The app after three texts were asked for at once."""
+        async with open_app(80, 24, writer=writer) as pilot:
+            await pilot.press(*["tab"] * 5, "backspace", "3", "ctrl+g", *"He", "enter")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Grid))
+            await until(pilot, lambda: shows(pilot, "real words"))
+            yield pilot
+
+    async def test_one_of_several_is_read_starred_and_chosen(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with self.three(open_app, writer) as pilot:
+            assert [asked["samples"] for asked in writer.asked] == [3]
+            first = writer.asked[0]["config"].seed
+            assert all(shows(pilot, f"seed {first + number}") for number in range(3))
+            assert shows(pilot, "GO[ES] ON") and shows(pilot, "3 texts · verse@100")
+            await pilot.press("right", "s")
+            await press(pilot, "space", f"── 2 ★ · seed {first + 1} ──")
+            await pilot.press("space")
+            await press(pilot, "enter", f"★ · verse@100 · ‹ 2 of 3 › · seed {first + 1}")
+            assert shows(pilot, "HeGO[ES] ON") or shows(pilot, "He GO[ES] ON")
+            await pilot.press("shift+tab", "g")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Grid))
+
+    async def test_they_are_sorted_and_hidden(self, open_app: OpenApp, writer: FakeWriter) -> None:
+        async with self.three(open_app, writer) as pilot:
+            await pilot.press("o")
+            await press(pilot, "o", "sorted by share copied")
+            shown = screen_text(pilot)
+            assert shown.index("0% copied") < shown.index("10% copied") < shown.index("20% copied")
+            assert "─ 3 ─" in shown
+            await pilot.press("home", "h")
+            await until(pilot, lambda: shows(pilot, "1 hidden") and not shows(pilot, "─ 3 ─"))
+            await press(pilot, "u", "─ 3 ─")

@@ -19,6 +19,8 @@ from tuigpt.generation.protocol import (
     LONGEST_REPORT,
     Cancel,
     Command,
+    Compare,
+    Compared,
     Copies,
     CopiesFound,
     Failed,
@@ -32,6 +34,7 @@ from tuigpt.generation.protocol import (
     Scored,
     SetConfig,
     SetPace,
+    TextFacts,
     TextScore,
     Verified,
     Verify,
@@ -188,6 +191,13 @@ class GeneratorClient:
         command = FindCopies(next(self._numbers), os.fsencode(checkpoint), text, at_least)
         report = await self._answer(command)
         assert isinstance(report, CopiesFound)
+        return report.found
+
+    async def compare(self, checkpoint: Path, texts: Sequence[str]) -> list[TextFacts]:
+        """What of each text stands in the corpus. Raises UserError when that is unknown."""
+        command = Compare(next(self._numbers), os.fsencode(checkpoint), list(texts))
+        report = await self._answer(command)
+        assert isinstance(report, Compared)
         return report.found
 
     async def verify(

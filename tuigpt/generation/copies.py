@@ -5,11 +5,18 @@ The weights are not needed for it, so neither is torch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from tuigpt.generation.protocol import Copies, Copy
+from tuigpt.generation.protocol import Copies, Copy, TextFacts
 from tuigpt.runs.record import CorpusFacts
-from tuigpt.text.copies import find_copies_of_training, share_copied
+from tuigpt.text.copies import (
+    find_copies,
+    find_copies_of_training,
+    share_copied,
+    training_text,
+)
+from tuigpt.text.words import WordSearch, words_of
 
 
 def copies(corpus: CorpusFacts, text: str, at_least: int, cache: Path) -> Copies:
@@ -29,3 +36,30 @@ def copies(corpus: CorpusFacts, text: str, at_least: int, cache: Path) -> Copies
         share=share_copied(spans, len(text)),
         copies=[Copy(span.start, span.length, span.place, span.line) for span in spans],
     )
+
+
+def compare(
+    corpus: CorpusFacts, texts: Sequence[str], at_least: int, cache: Path
+) -> list[TextFacts]:
+    """How much of each text is copied, and how many of its words are real, in one reading.
+
+    Args:
+        corpus: of the text that the model was trained on (see `find_corpus`).
+        at_least: shortest copy that counts, in characters.
+        cache: folder with the texts that were fetched.
+
+    Raises:
+        UserError: the checkpoint does not name its text, or the text is gone or has changed.
+    """
+    words = [words_of(text) for text in texts]
+    search = WordSearch(word for each in words for word in each)
+    # Joined by what is in no text, so that no copy reaches from one into the next.
+    joined = "\0".join(text.replace("\0", " ") for text in texts)
+    spans = find_copies(joined, at_least, search.through(training_text(corpus, cache)))
+    facts, start = [], 0
+    for text, own in zip(texts, words, strict=True):
+        inside = [span for span in spans if start <= span.start < start + len(text)]
+        real = sum(word in search.found for word in own)
+        facts.append(TextFacts(share_copied(inside, len(text)), real / len(own) if own else None))
+        start += len(text) + 1
+    return facts

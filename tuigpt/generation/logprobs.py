@@ -35,7 +35,8 @@ def logprobs(
         top: how many of the likeliest tokens are wanted; more than the vocabulary gives it all.
     """
     learned = torch.log_softmax(logits, -1)
-    order = torch.sort(logits, descending=True, stable=True).indices
+    order = torch.sort(logits, descending=True, stable=True).indices[:top] if top else ()
+    before = (logits > logits[token]).sum() + (logits[:token] == logits[token]).sum()
     drawn_from = next_token_probs(logits, config)
     tempered = drawn_from
     if config.temperature >= COLDEST:
@@ -48,8 +49,8 @@ def logprobs(
     return Logprobs(
         chosen=candidate(token),
         logprob=float(learned[token]),
-        rank=int((order == token).nonzero()) + 1,
-        top_logprobs=[candidate(int(i)) for i in order[:top]],
+        rank=int(before) + 1,
+        top_logprobs=[candidate(int(i)) for i in order],
     )
 
 

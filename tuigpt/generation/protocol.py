@@ -12,6 +12,7 @@ weights must be read, any number of `CommandProgress`, and exactly one last repo
     NextToken   NextTokenFound
     Score       Scored
     FindCopies  CopiesFound
+    Compare     Compared
     Verify      Verified
 
 A cancelled command ends with `Done` too. When the pipe is full the process waits, so an app that
@@ -137,6 +138,18 @@ class Copies(msgspec.Struct, frozen=True):
     copies: list[Copy]
 
 
+class TextFacts(msgspec.Struct, frozen=True):
+    """A text beside the text that a model was trained on.
+
+    Attributes:
+        copied: the share of its characters that lie in copies, from 0 to 1.
+        real_words: the share of its words that occur there, from 0 to 1; None without any words.
+    """
+
+    copied: float
+    real_words: float | None
+
+
 class Generate(_Message, frozen=True):
     """Command: write text after a prompt.
 
@@ -144,8 +157,8 @@ class Generate(_Message, frozen=True):
         samples: number of texts, written side by side; number i has the seed `seed + i`.
         forced_ids: tokens that the text is made to begin with, as if they had been drawn: to
             continue it, or to branch off with another token at the end.
-        top_logprobs: how many of the likeliest tokens are reported with each token, None = no
-            logprobs at all.
+        top_logprobs: how many of the likeliest tokens are reported with each token; 0 = how likely
+            it was itself, None = no logprobs at all.
         pace: most tokens a second, so that somebody can watch the text being written and steer it;
             0 = as fast as it goes.
     """
@@ -214,6 +227,16 @@ class FindCopies(_Message, frozen=True):
     id: CommandId
     checkpoint: PathBytes
     text: str
+    at_least: Annotated[int, Meta(ge=1, lt=2**31)] = 20
+
+
+class Compare(_Message, frozen=True):
+    """Command: find how much of each text is copied from the corpus, in parts of `at_least`
+    characters, and how many of its words are real."""
+
+    id: CommandId
+    checkpoint: PathBytes
+    texts: Annotated[list[str], Meta(max_length=MAX_SAMPLES)]
     at_least: Annotated[int, Meta(ge=1, lt=2**31)] = 20
 
 
@@ -330,6 +353,13 @@ class CopiesFound(_Message, frozen=True):
     found: Copies
 
 
+class Compared(_Message, frozen=True):
+    """Report: the facts of each text, in order."""
+
+    id: CommandId
+    found: list[TextFacts]
+
+
 class Verified(_Message, frozen=True):
     """Report: where the text first differs from the plain loop's (None: nowhere), and the
     checkpoint's sha256."""
@@ -346,9 +376,9 @@ class Failed(_Message, frozen=True):
     message: str
 
 
-Work = Generate | NextToken | Score | FindCopies | Verify
+Work = Generate | NextToken | Score | FindCopies | Compare | Verify
 Command = Work | SetConfig | SetPace | Cancel
-Last = Done | NextTokenFound | Scored | CopiesFound | Verified | Failed
+Last = Done | NextTokenFound | Scored | CopiesFound | Compared | Verified | Failed
 Report = Loading | CommandProgress | Started | Tokens | ConfigChanged | Last
 
 

@@ -23,7 +23,7 @@ from tuigpt.errors import UserError
 from tuigpt.generation import judge
 from tuigpt.generation import protocol as p
 from tuigpt.generation.card import file_sha256
-from tuigpt.generation.copies import copies
+from tuigpt.generation.copies import compare, copies
 from tuigpt.generation.decode import TextGenerator, read_prompt
 from tuigpt.generation.logprobs import logprobs
 from tuigpt.model.checkpoint import LoadedCheckpoint
@@ -116,6 +116,7 @@ class Server:
         path = Path(os.fsdecode(command.checkpoint))
         loaded = self._load(command.id, path)
         progress = self._progress(command.id)
+        cache = cache_dir(self._home)
         match command:
             case p.Generate():
                 return self._generate(command, loaded)
@@ -128,10 +129,13 @@ class Server:
             case p.Score():
                 return p.Scored(command.id, judge.score(loaded, command.text, progress))
             case p.FindCopies():
-                cache = cache_dir(self._home)
                 corpus = find_corpus(path, loaded.header.corpus)
                 found_copies = copies(corpus, command.text, command.at_least, cache)
                 return p.CopiesFound(command.id, found_copies)
+            case p.Compare():
+                corpus = find_corpus(path, loaded.header.corpus)
+                facts = compare(corpus, command.texts, command.at_least, cache)
+                return p.Compared(command.id, facts)
             case p.Verify():
                 ids = read_prompt(command.prompt, loaded.tokenizer).ids
                 place = judge.verify(loaded, ids, command.config, command.ids, progress)

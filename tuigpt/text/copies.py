@@ -88,18 +88,28 @@ def find_copies_of_training(
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
+    return find_copies(text, at_least, training_text(facts, cache))
+
+
+def training_text(facts: CorpusFacts, cache: Path) -> Iterator[str]:
+    """The text that a checkpoint was trained on, in pieces.
+
+    Args:
+        facts: of that text (see `find_corpus`).
+        cache: folder with the texts that were fetched.
+
+    Raises:
+        UserError: the checkpoint does not name its text, or the text is gone, or, at its end, that
+            it is another one.
+    """
     if not facts.sha256:
         raise UserError("this checkpoint does not say which text it was trained on")
     digest = hashlib.sha256()
-
-    def hashed(chunks: Iterable[str]) -> Iterator[str]:
-        for chunk in chunks:
-            digest.update(chunk.encode())
-            yield chunk
-
     try:
         source = reopen(facts, cache=cache)
-        spans = find_copies(text, at_least, hashed(source.chunks()))
+        for chunk in source.chunks():
+            digest.update(chunk.encode())
+            yield chunk
     except UserError as error:
         raise UserError(
             "the text this model was trained on cannot be used: ", *error.parts
@@ -108,7 +118,6 @@ def find_copies_of_training(
         raise UserError(
             f"the text this model was trained on, {source.sources[0]!r}, has changed since then"
         )
-    return spans
 
 
 def share_copied(spans: Sequence[Span], length: int) -> float:

@@ -42,6 +42,17 @@ def test_logprobs_follow_the_token_through_the_samplers() -> None:
     assert found.chosen.learned == pytest.approx(float(learned[2]))
 
 
+def test_without_alternatives_a_token_has_the_same_facts() -> None:
+    logits = torch.tensor([0.0, 2.0, 1.0, 2.0])
+    for token in range(4):
+        alone = logprobs(logits, token, SampleConfig(), 0, LETTERS)
+        among = logprobs(logits, token, SampleConfig(), 4, LETTERS)
+        assert (alone.chosen, alone.logprob, alone.rank) == (
+            among.chosen, among.logprob, among.rank,
+        )  # fmt: skip
+        assert alone.top_logprobs == [] and among.top_logprobs[alone.rank - 1].token == token
+
+
 def test_greedy_draws_from_one_token() -> None:
     logits = torch.tensor([0.0, 2.0, 1.0])
     found = logprobs(logits, 1, SampleConfig(temperature=0.0), 100, LETTERS)

@@ -18,6 +18,7 @@ COMMANDS: list[p.Command] = [
     p.NextToken(1, b"c", "é", CONFIG),
     p.Score(1, b"c", "text"),
     p.FindCopies(1, b"c", "text", 12),
+    p.Compare(1, b"c", ["one", "two"], 12),
     p.Verify(1, b"c", "x", CONFIG, ids=[1, 2]),
 ]
 REPORTS: list[p.Report] = [
@@ -30,6 +31,7 @@ REPORTS: list[p.Report] = [
     p.NextTokenFound(1, "a", "", LOGPROBS),
     p.Scored(1, p.TextScore("ab", "", 0, 1, [1.0], None, None, None)),
     p.CopiesFound(1, p.Copies("shakespeare", 0.5, [p.Copy(0, 20, 5, 1)])),
+    p.Compared(1, [p.TextFacts(0.5, None)]),
     p.Verified(1, None, "00"),
     p.Failed(1, "no"),
 ]

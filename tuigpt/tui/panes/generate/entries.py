@@ -29,6 +29,10 @@ class Entry:
         """The one that shows."""
         return self.texts[self.at]
 
+    def place(self, text: WrittenText) -> int:
+        """Which of the texts it is, from 0 on."""
+        return next(n for n, other in enumerate(self.texts) if other is text)
+
     def left(self) -> str:
         """What stands on the left of its rule: what it is, and how it was drawn."""
         text = self.text
@@ -58,7 +62,7 @@ class Entry:
             return f"{how} · {pace:,.0f}/s" if pace >= 1 else how
         length = text.config_now.max_new_tokens
         of = "" if length >= ENDLESS else f" of {length:,}"
-        return f"{text.count:,}{of}" + (f" · {speed:,.0f}/s" if speed else "")
+        return f"{text.count:,}{of}" + (f" · {speed:,.0f}/s" if speed and speed >= 1 else "")
 
 
 def _settings(text: WrittenText) -> list[str]:
@@ -110,17 +114,17 @@ class Texts:
             return self.entries[self.chosen]
         return next(reversed(self.entries.values()), None)
 
-    def add(self, text: WrittenText) -> Entry:
-        """A new entry at the end."""
-        entry = Entry(next(self._numbers), [text])
+    def add(self, *texts: WrittenText) -> Entry:
+        """A new entry at the end, of one text or several siblings."""
+        entry = Entry(next(self._numbers), list(texts))
         self.entries[entry.number] = entry
         self.chosen = None
         return entry
 
-    def add_sibling(self, entry: Entry, text: WrittenText) -> None:
-        """Another text in an entry's place; it shows."""
-        entry.texts.append(text)
-        entry.at = len(entry.texts) - 1
+    def add_siblings(self, entry: Entry, *texts: WrittenText) -> None:
+        """More texts in an entry's place; the first of them shows."""
+        entry.at = len(entry.texts)
+        entry.texts += texts
 
     def step(self, count: int) -> Entry | None:
         """Choose the entry so many further down."""

@@ -78,6 +78,7 @@ class KeptText(msgspec.Struct, frozen=True, omit_defaults=True):
     stopped: bool = False
     in_parts: bool = False
     starred: bool = False
+    hidden: bool = False
     branched_at: _Number | None = None
     drawn: _Number = 0
     seconds: Annotated[float, Meta(ge=0)] = 0.0
@@ -175,7 +176,7 @@ class Kept:
             text = _restored(kept)
             self._ids[id(text)] = kept.id
             if kept.entry in places:
-                texts.add_sibling(places[kept.entry], text)
+                texts.add_siblings(places[kept.entry], text)
             else:
                 places[kept.entry] = entry = texts.add(text)
                 self._places[entry.number] = kept.entry
@@ -195,8 +196,8 @@ class Kept:
             changes=text.changes[-10_000:], window=text.window, ids=text.ids, pieces=text.tokens,
             surprises=[round(surprise, 3) for surprise in text.surprises], notes=text.notes,
             problem=text.problem[:4096], stopped=text.stopped, in_parts=text.in_parts,
-            starred=text.starred, branched_at=text.branched_at, drawn=text.drawn,
-            seconds=text.seconds,
+            starred=text.starred, hidden=text.hidden, branched_at=text.branched_at,
+            drawn=text.drawn, seconds=text.seconds,
         )  # fmt: skip
 
     def deleted(self, entry: Entry) -> list[KeptText]:
@@ -214,8 +215,8 @@ def _restored(kept: KeptText) -> WrittenText:
         checkpoint, kept.prompt, kept.config, kept.window, list(kept.ids), list(kept.changes),
         started=True, over=True, stopped=kept.stopped, problem=kept.problem,
         notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds, starred=kept.starred,
-        branched_at=kept.branched_at, in_parts=kept.in_parts, tokens=list(kept.pieces),
-        surprises=array("f", kept.surprises),
+        hidden=kept.hidden, branched_at=kept.branched_at, in_parts=kept.in_parts,
+        tokens=list(kept.pieces), surprises=array("f", kept.surprises),
     )  # fmt: skip
     text.add_written(kept.written)
     return text

@@ -13,7 +13,6 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static, TextArea
 
-from tuigpt.config import SampleConfig
 from tuigpt.errors import ConfigError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import Logprobs
@@ -21,6 +20,7 @@ from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
+from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside, OtherToken
 from tuigpt.tui.panes.generate.settings_bar import SettingsBar
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
@@ -290,7 +290,8 @@ A text longer than the model's context is written with a rolling window, which i
                 view.keeper.keep(entry, text)
             if other is not None and entry is not None:
                 config = self._settings.config(text.config.seed)
-                self._write(text.branch(other.at, other.candidate, config), entry)
+                self._typed = False
+                view.write(text.branch(other.at, other.candidate, config), instead_of=entry)
 
         self.app.push_screen(Inside(text, at, look, self._settings.step_temperature, drew), closed)
 
@@ -299,29 +300,40 @@ A text longer than the model's context is written with a rolling window, which i
     @on(PromptBox.Sent)
     def _send(self, event: PromptBox.Sent) -> None:
         event.stop()
-        if (asked := self._ask()) is not None:
+        if self._write_anew(event.text):
             self._view.keeper.keep_prompt(event.text)
-            self._write(self._new_text(event.text, *asked))
 
-    def _ask(self) -> tuple[Checkpoint, SampleConfig] | None:
-        """What writes and how; None, and a notice, where that cannot be."""
-        checkpoint = self.session.checkpoint
+    def _write_anew(self, prompt: str, instead_of: Entry | None = None) -> bool:
+        """Have a prompt continued, as the settings are now; whether that can be."""
+        checkpoint = self._can_write()
         if checkpoint is None:
-            self.app.notify("no model is open yet: train one with ctrl+n", severity="warning")
-            return None
+            return False
         try:
-            return checkpoint, self._settings.config()
+            config, samples = self._settings.config(), self._settings.samples
         except ConfigError as error:
             self.app.notify(str(error), severity="error")
-            return None
-
-    def _new_text(self, prompt: str, checkpoint: Checkpoint, config: SampleConfig) -> WrittenText:
+            return False
         window = self._settings.window(checkpoint, config, prompt)
-        return WrittenText(checkpoint, prompt, config, window)
-
-    def _write(self, text: WrittenText, instead_of: Entry | None = None) -> None:
+        seeds = [(config.seed + number) % 2**63 for number in range(samples)]
+        texts = [
+            WrittenText(checkpoint, prompt, replace(config, seed=seed), window) for seed in seeds
+        ]
         self._typed = False
-        self._view.write(text, instead_of)
+        entry = self._view.write(*texts, instead_of=instead_of)
+        if samples > 1:
+            self.app.push_screen(Grid(self._view, entry))
+        return True
+
+    def _can_write(self) -> Checkpoint | None:
+        """The checkpoint that writes; None, and a notice, where there is none."""
+        if self.session.checkpoint is None:
+            self.app.notify("no model is open yet: train one with ctrl+n", severity="warning")
+        return self.session.checkpoint
+
+    @on(TextsView.SideBySide)
+    def _side_by_side(self, event: TextsView.SideBySide) -> None:
+        event.stop()
+        self.app.push_screen(Grid(self._view, event.entry))
 
     def action_stop(self) -> None:
         self._view.desk.stop()
@@ -332,16 +344,15 @@ A text longer than the model's context is written with a rolling window, which i
 
     def action_again(self) -> None:
         """The same prompt in the same place, as the settings are now."""
-        entry = self._view.entry
-        if entry is not None and (asked := self._ask()) is not None:
-            self._write(self._new_text(entry.text.prompt, *asked), instead_of=entry)
+        if (entry := self._view.entry) is not None:
+            self._write_anew(entry.text.prompt, entry)
 
     def action_continue(self) -> None:
         """More of the same text, with its own seed, as the settings are now."""
         entry = self._view.entry
-        if entry is None or not entry.text.over or (asked := self._ask()) is None:
+        if entry is None or not entry.text.over or self._can_write() is None:
             return
-        text, config = entry.text, asked[1]
+        text, config = entry.text, self._settings.config()
         length = min(ENDLESS, text.count + config.max_new_tokens)
         config = replace(config, max_new_tokens=length, seed=text.config.seed)
         window = self._settings.window(text.checkpoint, config, text.prompt)

@@ -1,4 +1,4 @@
-"""How the next text is drawn: temperature and top-k, length and seed."""
+"""How the next text is drawn: temperature and top-k, length, seed, and how many at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from tuigpt.config import SampleConfig, parse_field
-from tuigpt.generation.protocol import Window
+from tuigpt.errors import ConfigError
+from tuigpt.generation.protocol import MAX_SAMPLES, Window
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.settings import Settings
 from tuigpt.tui.panes.generate.texts import ENDLESS
@@ -43,6 +44,7 @@ class SettingsBar(Vertical):
             text-overflow: ellipsis; }
         & > #fields #length { width: 8; margin-right: 1; }
         & > #fields #seed { width: 14; margin-right: 1; }
+        & > #fields #samples { width: 4; margin-right: 1; }
         &.-stacked > #sliders { height: 2; layout: vertical; }
         &.-stacked > #sliders #temperature { margin-right: 0; }
     }
@@ -84,6 +86,10 @@ class SettingsBar(Vertical):
             placeholder="new each time", id="seed", compact=True, restrict=r"\d{0,18}",
             tooltip="The same seed writes the same text again; empty draws one each time",
         )  # fmt: skip
+        self._samples = Input(
+            "1", id="samples", compact=True, restrict=r"\d{0,3}", placeholder="1",
+            tooltip="How many texts to write at once, side by side, with seeds in a row",
+        )  # fmt: skip
         self._past = Label(id="past", markup=False)
 
     def compose(self) -> ComposeResult:
@@ -95,12 +101,14 @@ class SettingsBar(Vertical):
             yield self._length
             yield Label("seed")
             yield self._seed
+            yield Label("samples")
+            yield self._samples
             yield self._past
 
     @property
     def fields(self) -> Sequence[Widget]:
         """What can have the focus, in order."""
-        return self._temperature, self._top_k, self._length, self._seed
+        return self._temperature, self._top_k, self._length, self._seed, self._samples
 
     def to_keep(self) -> dict[str, object]:
         """What the next start of the app is to find again."""
@@ -140,6 +148,18 @@ class SettingsBar(Vertical):
             top_k=int(self._top_k.value),
             seed=seed,
         )
+
+    @property
+    def samples(self) -> int:
+        """How many texts are wanted.
+
+        Raises:
+            ConfigError: none, or too many.
+        """
+        samples = int(self._samples.value or 1)
+        if not 1 <= samples <= MAX_SAMPLES:
+            raise ConfigError("samples", samples, f"from 1 to {MAX_SAMPLES}")
+        return samples
 
     def window(self, checkpoint: Checkpoint, config: SampleConfig, prompt: str) -> Window:
         """What the model sees of a text past its context."""

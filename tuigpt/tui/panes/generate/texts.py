@@ -16,6 +16,7 @@ from tuigpt.generation.protocol import (
     Loading,
     Report,
     Started,
+    TextFacts,
     Tokens,
     Window,
 )
@@ -45,6 +46,8 @@ class WrittenText:
         problem: why it failed, or "".
         notes: what there is to say about it, a line each.
         drawn, seconds: how many tokens were drawn, and in what time.
+        hidden: whether it is out of sight among the texts written beside it.
+        facts: what it has of the training text, once that was asked for.
         branched_at: the token where another was chosen than in the text that it comes from.
         copies: what it copies from the training text, while that is marked.
         in_parts: whether it was continued, so that a rolling window moved elsewhere than it would
@@ -68,6 +71,8 @@ class WrittenText:
     drawn: int = 0
     seconds: float = 0.0
     starred: bool = False
+    hidden: bool = False
+    facts: TextFacts | None = None
     branched_at: int | None = None
     copies: Copies | None = None
     in_parts: bool = False
@@ -145,8 +150,8 @@ class WrittenText:
         text = replace(
             self, ids=self.ids[:at], tokens=self.tokens[:at], surprises=self.surprises[:at],
             changes=[c for c in self.changes if c[0] < at], notes=[], problem="", starred=False,
-            copies=None, drawn=0, seconds=0.0, started=True, stopped=False, branched_at=at,
-            _written=[start],
+            copies=None, facts=None, hidden=False, drawn=0, seconds=0.0, started=True,
+            stopped=False, branched_at=at, _written=[start],
         )  # fmt: skip
         text.add_token(other)
         text.over = False
@@ -160,7 +165,7 @@ class WrittenText:
         if config != replace(self.config_now, max_new_tokens=length):
             self.changes.append((self.count, config))
         self.over, self.stopped, self.in_parts = False, False, self.count > 0
-        self.problem, self.copies = "", None
+        self.problem, self.copies, self.facts = "", None, None
         self.config = replace(self.config, max_new_tokens=length)
         self.window = window
         self.doing = "reading the text …"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -40,6 +41,8 @@ class TextsView(Transcript):
                 tooltip="Take the text out of the list; u brings it back"),
         Binding("m", "mark_copies", "mark copies", id="text.mark-copies",
                 tooltip="Mark what is copied word for word from the training text, and say where"),
+        Binding("g", "side_by_side", "side by side", id="text.side-by-side",
+                tooltip="Show all that was written in this place, to compare and choose"),
         Binding("w", "save", "save", id="text.save",
                 tooltip="Write the text to a file, exactly as it is"),
         Binding("v", "verify", "verify", id="text.verify", show=False,
@@ -61,6 +64,9 @@ class TextsView(Transcript):
     writing: reactive[bool] = reactive(False, bindings=True)
     """Whether a text is being written."""
 
+    grown: reactive[int] = reactive(0)
+    """Counts the reports on what is being written."""
+
     @dataclass
     class Wrote(Message):
         """A token came; these were the likeliest in its place."""
@@ -77,6 +83,12 @@ class TextsView(Transcript):
 
         text: str
 
+    @dataclass
+    class SideBySide(Message):
+        """All texts of an entry are to be shown beside each other."""
+
+        entry: Entry
+
     def __init__(self, writer: Writer, home: Path, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, from_below=True)
         self.texts = Texts()
@@ -92,29 +104,38 @@ class TextsView(Transcript):
 
     # --- writing ---
 
-    def write(self, text: WrittenText, instead_of: Entry | None = None) -> None:
-        """Have a text written, in a new entry or in another text's place."""
+    def write(self, *texts: WrittenText, instead_of: Entry | None = None) -> Entry:
+        """Have a text written, in a new entry or in another text's place; or several siblings."""
         self.desk.stop()
-        text.doing = "waking the generator …"
+        for text in texts:
+            text.doing = "waking the generator …"
         if instead_of is None:
-            entry = self.texts.add(text)
+            entry = self.texts.add(*texts)
             self.open_entry(entry.number)
         else:
             entry = instead_of
-            self.texts.add_sibling(entry, text)
+            self.texts.add_siblings(entry, *texts)
         self.redraw(entry)
         self._choose(instead_of)
-        self._begin(entry)
+        self._begin(entry, texts)
+        return entry
 
     def go_on(self, entry: Entry) -> None:
         """Have more of an entry's text written."""
         self.redraw(entry)
-        self._begin(entry)
+        self._begin(entry, [entry.text])
 
-    def _begin(self, entry: Entry) -> None:
+    def _begin(self, entry: Entry, texts: Sequence[WrittenText]) -> None:
         self.show_rule(entry)
         self.anchor()
-        self.desk.begin(entry, entry.text)
+        self.desk.begin(entry, texts)
+
+    async def compare(self, texts: Sequence[WrittenText]) -> None:
+        """Find out what each of an entry's texts has of the training text. Raises UserError."""
+        written = [text.written for text in texts]
+        facts = await self._writer.compare(texts[0].checkpoint.path, written)
+        for text, found in zip(texts, facts, strict=True):
+            text.facts = found
 
     # --- showing them ---
 
@@ -159,6 +180,8 @@ class TextsView(Transcript):
                 return entry is not None and 0 <= entry.at + step < len(entry.texts)
             case "mark_copies" | "save" | "verify" | "card":
                 return entry is not None and entry.text.over
+            case "side_by_side":
+                return entry is not None and len(entry.texts) > 1
             case "edit" | "star" | "delete" | "choose":
                 return entry is not None
         return True
@@ -172,12 +195,18 @@ class TextsView(Transcript):
         """Show another of the texts that were written in this place."""
         entry = self.entry
         if entry is not None and 0 <= entry.at + count < len(entry.texts):
-            if entry is self.desk.entry:
-                self.desk.stop()
-            entry.at += count
-            self.redraw(entry)
-            self.show_entry(entry.number)
-            self.refresh_bindings()
+            self.show_sibling(entry, entry.at + count)
+
+    def show_sibling(self, entry: Entry, at: int) -> None:
+        """Let an entry's text number `at` stand in the transcript."""
+        entry.at = at
+        self.redraw(entry)
+        self.show_entry(entry.number)
+        self.refresh_bindings()
+
+    def action_side_by_side(self) -> None:
+        if (entry := self.entry) is not None:
+            self.post_message(self.SideBySide(entry))
 
     def action_edit(self) -> None:
         """The text as a prompt, to be changed before it goes on."""

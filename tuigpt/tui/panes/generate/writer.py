@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import Copies, NextTokenFound, Report, Verified, Window
+from tuigpt.generation.protocol import Copies, NextTokenFound, Report, TextFacts, Verified, Window
 
 
 class Writer(Protocol):
@@ -23,6 +23,7 @@ class Writer(Protocol):
         prompt: str,
         config: SampleConfig,
         *,
+        samples: int = 1,
         window: Window = "sliding",
         forced_ids: Sequence[int] = (),
         top_logprobs: int | None = None,
@@ -44,6 +45,8 @@ class Writer(Protocol):
     ) -> NextTokenFound: ...
 
     async def copies(self, checkpoint: Path, text: str) -> Copies: ...
+
+    async def compare(self, checkpoint: Path, texts: Sequence[str]) -> list[TextFacts]: ...
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

@@ -1,14 +1,17 @@
-"""The text that is being written, from asking for it to its end."""
+"""What is being written, from asking for it to its end: one text, or several side by side."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import Failed, Report, Tokens
+from tuigpt.generation.protocol import ConfigChanged, Failed, Report, Tokens
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
@@ -27,7 +30,7 @@ _MEASURE = 0.5
 
 
 class Writing:
-    """Has texts written, one at a time, and shows them as they come.
+    """Has the texts of one entry at a time written, and shows them as they come.
 
     Attributes:
         entry: what is being written, or None.
@@ -38,14 +41,19 @@ class Writing:
         self._view, self._writer = view, writer
         self.entry: Entry | None = None
         self.hurried = False
+        self._texts: Sequence[WrittenText] = ()
         self._number: int | None = None
         self._measured = (0.0, 0)
         self._speed: float | None = None
 
-    def begin(self, entry: Entry, text: WrittenText) -> None:
-        """Have a text written, or go on with it; whatever is being written is stopped."""
+    def begin(self, entry: Entry, texts: Sequence[WrittenText]) -> None:
+        """Have texts written side by side, or go on with one; what is being written is stopped.
+
+        Args:
+            texts: of the entry; several have seeds in a row, and are alike in all else.
+        """
         self.stop()
-        self._view.run_worker(self._write(entry, text), group="write", exclusive=True)
+        self._view.run_worker(self._write(entry, texts), group="write", exclusive=True)
 
     def stop(self) -> None:
         """Nothing more comes; what is written stays."""
@@ -53,8 +61,9 @@ class Writing:
         view.workers.cancel_group(view, "write")
         entry, self.entry = self.entry, None
         if entry is not None:
-            entry.text.stop()
-            view.keeper.keep(entry, entry.text)
+            for text in self._texts:
+                text.stop()
+            view.keeper.keep(entry, *self._texts)
             view.show_rule(entry)
             if view.is_running:
                 view.post_message(view.Ended())
@@ -78,49 +87,62 @@ class Writing:
         """Tokens a second of an entry that is being written, where that tells of the model."""
         return self._speed if entry is self.entry else None
 
-    async def _write(self, entry: Entry, text: WrittenText) -> None:
-        view = self._view
-        view.writing, self.entry, self._number = True, entry, None
-        self.hurried, self._speed = False, None
+    async def _write(self, entry: Entry, texts: Sequence[WrittenText]) -> None:
+        view, text = self._view, texts[0]
+        self.entry, self._texts, self._number = entry, texts, None
+        self.hurried, self._speed = len(texts) > 1, None
+        view.writing = True
         self._measured = (time.monotonic(), text.count)
         left = text.config.max_new_tokens - text.count
+        pace = PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT)
         reports = self._writer.generate(
             text.checkpoint.path,
             text.prompt,
             text.config,
+            samples=len(texts),
             window=text.window,
             forced_ids=list(text.ids),
-            top_logprobs=TOP,
-            pace=PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT),
+            top_logprobs=0 if self.hurried else TOP,
+            pace=0.0 if self.hurried else pace,
         )
         async with aclosing(reports):
             async for report in reports:
-                self._take(entry, text, report)
-        view.writing, self.entry = False, None
-        view.keeper.keep(entry, text)
+                self._take(entry, report)
+        self.entry = None
+        view.writing = False
+        view.keeper.keep(entry, *texts)
         if not text.problem:
             view.post_message(view.Ended())
         view.show_rule(entry)
 
-    def _take(self, entry: Entry, text: WrittenText, report: Report) -> None:
-        """Take in what the generator tells of the text that it writes."""
-        view = self._view
+    def _take(self, entry: Entry, report: Report) -> None:
+        """Take in what the generator tells of the texts that it writes."""
+        view, texts = self._view, self._texts
         self._number = report.id
-        for style, words in text.take(report):
-            view.append(words, style, entry.number)
+        for text in texts if not isinstance(report, Tokens) else [texts[report.sample]]:
+            if isinstance(report, ConfigChanged):
+                report = msgspec.structs.replace(
+                    report, config=replace(report.config, seed=text.config.seed)
+                )
+            parts = text.take(report)
+            if isinstance(report, Failed) and text.count:
+                text.stopped = True
+            if text is entry.text:
+                for style, words in parts:
+                    view.append(words, style, entry.number)
         if isinstance(report, Tokens):
-            if report.logprobs:
+            if report.logprobs and report.logprobs[-1].top_logprobs:
                 view.post_message(view.Wrote(report.logprobs[-1].top_logprobs))
-            self._measure(text)
-        if isinstance(report, Failed) and text.count:
-            text.stopped = True
+            self._measure()
         view.show_rule(entry)
+        view.grown += 1
 
-    def _measure(self, text: WrittenText) -> None:
+    def _measure(self) -> None:
         since, count = self._measured
         now = time.monotonic()
         if now - since >= _MEASURE:
-            speed = (text.count - count) / (now - since)
+            written = sum(text.count for text in self._texts)
+            speed = (written - count) / (now - since)
             # The pace that it is held to would say nothing of the model.
             self._speed = speed if self.hurried or speed < 0.9 * PACE else None
-            self._measured = (now, text.count)
+            self._measured = (now, written)
