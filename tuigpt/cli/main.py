@@ -19,7 +19,7 @@ from tuigpt.child import SPIN_BRIEFLY
 from tuigpt.cli.flags import add_home, as_flag
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
-from tuigpt.errors import UserError
+from tuigpt.errors import UserError, in_words
 from tuigpt.version import __version__
 from tuigpt.wording import one_line
 
@@ -125,7 +125,9 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         return run(options)
     except UserError as error:
-        print(f"tuigpt: {one_line(error.spelled(as_flag))}", file=sys.stderr)
+        from_app = getattr(options, "log_file", None)  # which shows the last line of that file
+        words = error.spelled(in_words if from_app else as_flag)
+        print(f"tuigpt: {one_line(words)}", file=sys.stderr)
         return BAD_INPUT
 
 

@@ -15,7 +15,7 @@ from tuigpt.runs.control import ACTIONS, Action, request
 from tuigpt.runs.folder import POET, Run, is_run, open_run, run_folders
 from tuigpt.runs.names import find_model, find_run
 from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
-from tuigpt.runs.status import read_status
+from tuigpt.runs.status import SILENT_AFTER, RunStatus, read_status
 from tuigpt.wording import age, file_size, loss_text, one_line
 
 POLL = 0.1
@@ -147,14 +147,38 @@ def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
         raise UserError(f"cannot ask the trainer of {name!r}: {error.strerror}") from None
     if wanted.ends:
         print(f"{name}: {wanted.at_once} …", flush=True)
-        return _until_ended(found.folder, name, wanted.name)
-    while (status := read_status(found.folder)).alive and status.answered < asked:
-        time.sleep(POLL)
+        status = _wait(found.folder)
+    else:
+        status = _wait(found.folder, asked)
+    if status.alive and (wanted.ends or status.answered < asked):
+        print(
+            f"{name}: nobody answers: its trainer (process {status.pid}) has given no sign of life"
+            f" for {status.seconds_silent:.0f} s; it will do this when it runs again"
+        )
+        return 1
+    if wanted.name == "discard":
+        gone = not found.folder.exists()
+        print(f"{name}: {'deleted' if gone else status.state}")
+        return 0 if gone else 1
+    if wanted.ends:
+        print(f"{name}: {status.state} at step {status.step:,}")
+        return 0 if status.state in ("stopped", "finished") else 1
     if status.answered < asked:
         print(f"{name}: nobody answers: it is {status.state}, at step {status.step:,}")
         return 1
     print(f"{name}: {status.message or status.state} at step {status.step:,}")
     return 0
+
+
+def _wait(folder: Path, asked: int | None = None) -> RunStatus:
+    """Wait until a request is answered (None: until the run ends), or no answer can be expected."""
+    while True:
+        status = read_status(folder)
+        if not status.alive or (asked is not None and status.answered >= asked):
+            return status
+        if status.seconds_silent > SILENT_AFTER:
+            return status
+        time.sleep(POLL)
 
 
 def _value(action: Action, value: str | None) -> float | None:
@@ -169,17 +193,6 @@ def _value(action: Action, value: str | None) -> float | None:
 
 def _as_typed(name: str) -> str:
     return name.replace("_", "-")
-
-
-def _until_ended(folder: Path, name: str, action: str) -> int:
-    while (status := read_status(folder)).alive:
-        time.sleep(POLL)
-    if action == "discard":
-        gone = not folder.exists()
-        print(f"{name}: {'deleted' if gone else status.state}")
-        return 0 if gone else 1
-    print(f"{name}: {status.state} at step {status.step:,}")
-    return 0 if status.state in ("stopped", "finished") else 1
 
 
 def _add_list_flags(parser: Parser) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ _LOG_NAME = ("starting-", f"-{TRAINER_LOG}")
 
 STARTING_LOGS = "*".join(_LOG_NAME)
 """Pattern of the logs of trainers that have no run folder yet, in the home."""
+
+_ROOM_FOR_WORDS = 1 << 16
+"""Bytes; a trainer on a disk with less may not have been able to say why it ended."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Launch:
             return None
         said = last_line(self.log.read_text("utf-8", "replace"))
         self.log.unlink()
+        if not said and shutil.disk_usage(self.log.parent).free < _ROOM_FOR_WORDS:
+            return f"the disk is full: there is no room for a run in {str(self.log.parent)!r}"
         return said or f"it ended with status {self.process.returncode}"
 
     def cancel(self) -> None:

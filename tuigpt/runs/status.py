@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 from collections.abc import Callable
@@ -24,6 +25,10 @@ ALIVE = frozenset({"preparing", "training", "evaluating", "sampling", "paused"})
 
 LOST_AFTER = 60.0
 """Seconds without a heartbeat after which a trainer whose lock tells nothing counts as lost."""
+
+SILENT_AFTER = 15.0
+"""Seconds without a heartbeat after which a trainer that lives will not soon do what it is asked:
+it is suspended, or the machine is out of memory."""
 
 _Amount = Annotated[float, Meta(ge=0, le=1e15)]
 
@@ -78,6 +83,15 @@ class RunStatus:
     @property
     def alive(self) -> bool:
         return self.state in ALIVE
+
+    @property
+    def seconds_silent(self) -> float:
+        """Seconds since the last heartbeat."""
+        try:
+            age = datetime.now(UTC) - datetime.fromisoformat(self.heartbeat)
+        except (ValueError, TypeError):
+            return math.inf
+        return age.total_seconds()
 
 
 def status_of_this_process(**facts: Any) -> RunStatus:
@@ -149,8 +163,4 @@ def _is_alive(folder: Path, status: RunStatus) -> bool:
     locked = is_locked(folder)
     if locked or (locked is False and status.host == socket.gethostname()):
         return locked
-    try:
-        age = datetime.now(UTC) - datetime.fromisoformat(status.heartbeat)
-    except (ValueError, TypeError):
-        return False
-    return age.total_seconds() < LOST_AFTER
+    return status.seconds_silent < LOST_AFTER

@@ -54,7 +54,7 @@ from tuigpt.wording import duration, file_size
 STATUS_EVERY = 0.5
 """Least seconds between two writes of an unchanged state."""
 
-HEARTBEAT_EVERY = 10.0
+HEARTBEAT_EVERY = 5.0
 """Seconds after which the status is written again though nothing happened."""
 
 _WORKING_STATE = {"evaluation": "evaluating", "sample": "sampling"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -28,11 +29,23 @@ def test_a_refusal_is_told_in_one_line_and_leaves_nothing(home: Path, tmp_path: 
 
 @pytest.mark.parametrize(
     ("argument", "words"),
-    [("--max-steps=0", "--max-steps is 0"), ("--steps=5", "there is no flag '--steps'")],
+    [("--max-steps=0", "max steps is 0"), ("--steps=5", "there is no flag '--steps'")],
 )
-def test_a_bad_setting_is_told_the_same_way(home: Path, argument: str, words: str) -> None:
+def test_a_bad_setting_is_told_as_the_app_does(home: Path, argument: str, words: str) -> None:
     refusal = until_ended(start(home, [argument]))
-    assert refusal and words in refusal
+    assert refusal and refusal.startswith(words)
+
+
+def test_a_full_disk_that_took_no_words_is_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched = start(home, ["--max-steps=0"])
+    launched.process.wait(60)
+    launched.log.write_bytes(b"")
+    usage = shutil.disk_usage(home)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    refusal = launched.refusal()
+    assert refusal and refusal.startswith("the disk is full") and repr(str(home)) in refusal
 
 
 def test_while_it_starts_there_is_no_refusal(home: Path, tmp_path: Path) -> None:
