@@ -48,7 +48,7 @@ def role(command: str, pid: int, watcher: int) -> str:
 
 def growth(values: list[tuple[float, int]]) -> str:
     """What is wrong with a process's measurements, or ""."""
-    quarter = len(values) // 4
+    quarter = max(1, len(values) // 4)
     before, after = values[quarter : 2 * quarter], values[-quarter:]
     memory = [median(megabytes for megabytes, _ in part) for part in (before, after)]
     files = [median(count for _, count in part) for part in (before, after)]
