@@ -50,12 +50,15 @@ def test_a_learner_sees_their_own_training(tuigpt: Tuigpt, poems: Path) -> None:
 def test_out_and_in_again_is_the_same(tuigpt: Tuigpt, poems: Path, tmp_path: Path) -> None:
     tuigpt("import", poems, "--name", "mine")
     text = tuigpt("generate", "mine@100", "--prompt", "the", "--seed", "3").stdout
-    for to in ("workshop", "huggingface"):
-        done = tuigpt("export", "mine@100", "--to", to)
+    for to, specs, folder in (
+        ("workshop", ["mine@100"], "mine-100-workshop"),
+        ("huggingface", ["mine@100", "mine@200", "--output", "out"], "out/mine-100-huggingface"),
+    ):
+        done = tuigpt("export", *specs, "--to", to)
         assert done.returncode == 0, done.stderr
         files = [Path(line) for line in done.stdout.splitlines()]
         assert files and all(file.is_file() for file in files)
-        assert files[0].parent == tmp_path / f"mine-100-{to}"
+        assert files[0].parent == tmp_path / folder
         tuigpt("import", files[0].parent, "--name", to)
         assert tuigpt("generate", to, "--prompt", "the", "--seed", "3").stdout == text
 

@@ -26,6 +26,7 @@ from tuigpt.generation.protocol import (
     Report,
     Started,
     TextFacts,
+    TextScore,
     Tokens,
     Verified,
 )
@@ -76,8 +77,8 @@ class FakeWriter:
         self, checkpoint: Path, prompt: str, config: SampleConfig, **options: Any
     ) -> AsyncGenerator[Report, None]:
         self.asked.append({"prompt": prompt, "config": config, **options})
-        samples = options["samples"]
-        text = "".join(map(chr, options["forced_ids"]))
+        samples = options.get("samples", 1)
+        text = "".join(map(chr, options.get("forced_ids", ())))
         number = len(self.asked)
         yield Started(number, prompt, "", 0, 11)
         rest = WRITTEN.removeprefix(text) if text != WRITTEN else " and on"
@@ -103,11 +104,15 @@ class FakeWriter:
     ) -> NextTokenFound:
         return NextTokenFound(0, prompt, "", logprobs("e", config.temperature))
 
-    async def copies(self, checkpoint: Path, text: str) -> Copies:
+    async def copies(self, checkpoint: Path, text: str, at_least: int = 20) -> Copies:
         return Copies("verse", 0.5, [Copy(text.index("go["), 6, 10, 3)])
 
     async def compare(self, checkpoint: Path, texts: Sequence[str]) -> list[TextFacts]:
         return [TextFacts(0.1 * n, 1 - 0.1 * n) for n in reversed(range(len(texts)))]
+
+    async def score(self, checkpoint: Path, text: str) -> TextScore:
+        nats = [0.5 + len(checkpoint.stem) % 2] * (len(text) - 1)
+        return TextScore(text, "", 0, len(nats), nats, 0.5, 0.72, 1.6, [1] * len(text))
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

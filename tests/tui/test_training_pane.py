@@ -21,8 +21,8 @@ from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, History, SampleLin
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.tui import asking as asking_module
+from tuigpt.tui import starting as starting_module
 from tuigpt.tui.messages import Acknowledged
-from tuigpt.tui.panes.training import pane as training_module
 from tuigpt.tui.panes.training.headline import Headline
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -278,7 +278,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(
         asking_module, "request", lambda folder, action, value: asked.append(action)
     )
-    monkeypatch.setattr(training_module, "start", refuse)
+    monkeypatch.setattr(starting_module, "start", refuse)
     return asked
 
 

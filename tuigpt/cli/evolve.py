@@ -7,26 +7,24 @@ from argparse import Namespace
 from pathlib import Path
 
 from tuigpt.cli.flags import add_device, add_sample_settings, given_fields
+from tuigpt.cli.ink import Ink
 from tuigpt.cli.live_line import waiting
 from tuigpt.cli.model import note_on_prompt
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.paths import cache_dir, home_dir
+from tuigpt.runs.growth import LENGTH, SHORTEST_COPY, new_parts
 from tuigpt.runs.header import read_header
 from tuigpt.runs.names import find_model
 from tuigpt.runs.record import find_corpus
 from tuigpt.wording import loss_text, visible
 
-LENGTH = 120
-"""Tokens at each step, where nobody says."""
-
-SHORTEST_COPY = 20
-"""Characters in a row that count as copied."""
-
 
 def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str) -> int:
     """Print what each checkpoint of a run writes, the oldest first.
+
+    In colours, what is new against the checkpoint before is marked.
 
     Raises:
         UserError: there is no such run, it has no checkpoint, or one cannot be used.
@@ -43,7 +41,8 @@ def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str
 
         where = resolve_device(device)
     use_few_threads()
-    shown = visible if sys.stdout.isatty() else str
+    ink = Ink(sys.stdout)
+    before: str | None = None
     for number, checkpoint in enumerate(steps):
         loaded = open_checkpoint(checkpoint.path, where)
         read = read_prompt(prompt, loaded.tokenizer)
@@ -61,8 +60,20 @@ def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str
             heading += f"  {share:.0%} copied"
         except UserError:  # the text is not on this machine
             pass
-        print(f"── {heading}\n{shown(read.text + text).rstrip()}\n", flush=True)
+        print(f"── {heading}\n{_shown(ink, read.text, text, before)}\n", flush=True)
+        before = text
     return 0
+
+
+def _shown(ink: Ink, prompt: str, text: str, before: str | None) -> str:
+    """A text as the stream shows it, with what is new in it marked where there are colours."""
+    if not sys.stdout.isatty():
+        return (prompt + text).rstrip()
+    rows = [visible(prompt)]
+    for part, is_new in new_parts(text if before is None else before, text):
+        lines = visible(part).split("\n")
+        rows.append("\n".join(ink.paint(line, "fresh") if is_new else line for line in lines))
+    return "".join(rows).rstrip()
 
 
 def _add_flags(parser: Parser) -> None:

@@ -6,10 +6,10 @@ import re
 from argparse import Namespace
 from pathlib import Path
 
-from tuigpt.cli.flags import add_checkpoint
 from tuigpt.cli.model import choose_checkpoint, note
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.paths import home_dir, user_path
+from tuigpt.runs.folder import Checkpoint
 from tuigpt.wording import one_line
 
 PROGRAMS = ("workshop", "nanogpt", "huggingface")
@@ -17,38 +17,50 @@ PROGRAMS = ("workshop", "nanogpt", "huggingface")
 
 
 def _add_flags(parser: Parser) -> None:
-    add_checkpoint(parser)
+    parser.add_argument(
+        "checkpoints", nargs="+", type=filled, metavar="CHECKPOINT",
+        help="files, or RUN, RUN@STEP or RUN@best",
+    )  # fmt: skip
     parser.flag(
         "--to", required=True, choices=PROGRAMS, metavar="|".join(PROGRAMS),
-        help="the program that is to open it",
+        help="the program that is to open it; GGUF is not among them, because it has no vocabulary"
+        " of characters",
     )  # fmt: skip
     parser.flag(
         "--output", type=filled, metavar="FOLDER",
-        help="the new folder (default: named after the checkpoint, in the current folder)",
+        help="the new folder (default: named after the checkpoint, in the current folder); of"
+        " several checkpoints each has a folder in it",
     )  # fmt: skip
 
 
 def _run(options: Namespace) -> int:
-    checkpoint = choose_checkpoint(home_dir(options.home), options.checkpoint)
-    if options.output is None:
-        name = re.sub(r"[^\w.+-]+", "-", f"{checkpoint.label}-{options.to}")
-        folder = Path.cwd() / name
-    else:
+    home = home_dir(options.home)
+    found = [choose_checkpoint(home, spec) for spec in options.checkpoints]
+    places = [_folder(checkpoint, options.to) for checkpoint in found]
+    if options.output is not None:
         folder = user_path(options.output)
+        places = [folder / place for place in places] if len(found) > 1 else [folder]
 
     from tuigpt.model.formats.exporting import export_checkpoint
 
-    exported = export_checkpoint(checkpoint, options.to, folder)
-    for file in exported.files:
-        print(exported.folder / file)
-    for line in exported.notes:
-        note(one_line(line))
+    for checkpoint, place in zip(found, places, strict=True):
+        if len(found) > 1:
+            note(f"exporting {one_line(checkpoint.label)} …")
+        exported = export_checkpoint(checkpoint, options.to, place.absolute())
+        for file in exported.files:
+            print(exported.folder / file)
+        for line in exported.notes:
+            note(one_line(line))
     return 0
+
+
+def _folder(checkpoint: Checkpoint, program: str) -> Path:
+    return Path(re.sub(r"[^\w.+-]+", "-", f"{checkpoint.label}-{program}"))
 
 
 COMMANDS = {
     "export": Command(
-        usage="CHECKPOINT --to PROGRAM [--output FOLDER]",
+        usage="CHECKPOINT... --to PROGRAM [--output FOLDER]",
         add_flags=_add_flags,
         run=_run,
         examples=(

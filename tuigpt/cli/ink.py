@@ -18,6 +18,7 @@ ROLES = {
     "caution": "yellow",
     "error": "bold red",
     "copy": "black on yellow",
+    "fresh": "bold green",
     "quiet": "dim",
     "name": "bold",
 }

@@ -82,7 +82,8 @@ def score(
         done += len(part)
         progress(done, len(ids) - 1)
     nats = torch.cat(parts)
-    characters = int(tokenizer.token_characters[ids[1:].numpy()].sum())
+    lengths = tokenizer.token_characters[ids.numpy()].tolist()
+    characters = sum(lengths[1:])
     total = float(nats.double().sum())
     return TextScore(
         text=read.text if len(ids) else "",
@@ -93,6 +94,7 @@ def score(
         nats_per_character=total / characters if characters else None,
         bits_per_character=bits(total / characters) if characters else None,
         perplexity=_exp(total / len(nats)) if len(nats) else None,
+        token_characters=lengths,
     )
 
 

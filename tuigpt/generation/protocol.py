@@ -103,6 +103,7 @@ class TextScore(msgspec.Struct, frozen=True):
         surprises: in nats, for each token but the first.
         nats_per_character, bits_per_character: on average; None when nothing could be measured.
         perplexity: for each token: among how many equally likely ones the model would be as unsure.
+        token_characters: how many characters of `text` each token has, the first one included.
     """
 
     text: str
@@ -113,6 +114,7 @@ class TextScore(msgspec.Struct, frozen=True):
     nats_per_character: float | None
     bits_per_character: float | None
     perplexity: float | None
+    token_characters: list[int] = []
 
 
 class Copy(msgspec.Struct, frozen=True):

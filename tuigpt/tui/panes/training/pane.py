@@ -21,11 +21,10 @@ from tuigpt.loss import is_measured
 from tuigpt.runs.control import ACTIONS
 from tuigpt.runs.folder import TRAINER_LOG, Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.launch import start
 from tuigpt.runs.metrics import History, MetricsTail
 from tuigpt.runs.status import ALIVE
 from tuigpt.tui.asking import ask
-from tuigpt.tui.messages import Acknowledged, StartingRun, WatchRun
+from tuigpt.tui.messages import Acknowledged, WatchRun
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.panes.training.curves import SMOOTHING, Curves, other_run
 from tuigpt.tui.panes.training.headline import Headline
@@ -38,11 +37,9 @@ from tuigpt.tui.screens.extend import Extend
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.text_file import TextFile
 from tuigpt.tui.session import Session
+from tuigpt.tui.starting import train_further
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.wording import duration, loss_text, one_line
-
-POLL = 0.25
-"""Seconds between two looks whether the trainer has refused."""
 
 REPLAY_SECONDS, REPLAY_FRAMES = 20.0, 10
 """How long a replay takes, and how many pictures a second it has."""
@@ -467,21 +464,7 @@ A trainer keeps training when you close the app."""
         run = self.session.watched
         if run is None:
             return
-        self.post_message(WatchRun(run.name))
-        self.post_message(StartingRun(run.name))
-        self.post_message(Acknowledged("starting the trainer …"))
-        try:
-            launch = start(self.session.home, ["--resume", run.name, *flags])
-            while launch.log.exists():
-                refusal = launch.refusal()
-                if refusal is not None:
-                    self.app.notify(refusal, severity="error", timeout=10)
-                    break
-                await asyncio.sleep(POLL)
-        except OSError as error:
-            self.app.notify(f"cannot start the trainer: {error}", severity="error")
-        finally:
-            self.post_message(StartingRun(""))
+        await train_further(self, self.session.home, run.name, flags)
 
 
 def _broken(run: Run) -> tuple[Content, str]:

@@ -28,7 +28,7 @@ from tuigpt.recipes import DEFAULT_RECIPE
 from tuigpt.reports import TextFacts
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import default_name, new_run_folder
-from tuigpt.runs.record import RUN_FILE, RunRecord
+from tuigpt.runs.record import RunRecord
 from tuigpt.story import is_shakespeare
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
@@ -52,15 +52,13 @@ from tuigpt.tui.screens.new_run.remembered import (
 from tuigpt.tui.screens.new_run.sizes import Size, heading, size_rows
 from tuigpt.tui.screens.new_run.speeds import Expected, Speeds
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
+from tuigpt.tui.starting import until_begun
 from tuigpt.wording import duration, one_line, overfitting
 
 BUILT_IN_TEXT = "shakespeare"
 
 MOST_TEXTS, TALL = 3, 30
 """Texts of earlier runs that are offered from so many rows on; below them, one."""
-
-POLL = 0.1
-"""Seconds between two looks whether the trainer has made its run folder."""
 
 _LENGTH_FIELDS = {"steps": ("max_steps",), "short": (), "long": ("minutes",),
                   "patience": ("max_steps", "patience")}  # fmt: skip
@@ -555,16 +553,12 @@ class NewRun(Dialog[str]):
 
     @work(exclusive=True, group="launch")
     async def _wait_for(self, launch: Launch, folder: Path, arguments: list[str]) -> None:
-        while not (folder / RUN_FILE).exists():
-            refusal = launch.refusal()
-            if refusal is not None:
-                self._launch = None
-                self._refusal = (arguments, refusal)
-                self._judge()
-                return
-            if words := launch.last_words():
-                self._say(words)
-            await asyncio.sleep(POLL)
+        refusal = await until_begun(launch, folder, self._say)
+        if refusal is not None:
+            self._launch = None
+            self._refusal = (arguments, refusal)
+            self._judge()
+            return
         self._set("name", "")  # it is taken now
         self._keep()
         self.answer(folder.name)
