@@ -139,6 +139,30 @@ def milestones(evaluations: Sequence[Evaluation], baselines: Baselines) -> list[
     ]
 
 
+class Milestones:
+    """Tells of each baseline once, when an evaluation is below it for the first time."""
+
+    def __init__(self, baselines: Baselines, best: float | None = None) -> None:
+        """
+        Args:
+            best: lowest val so far of a run that goes on, nats per character.
+        """
+        before = [] if best is None else [Evaluation(1, best)]
+        self._baselines = baselines
+        self._passed = {name for _, name in milestones(before, baselines)}
+
+    def passed(self, evaluation: Evaluation) -> str:
+        """What to say of an evaluation, or ""."""
+        below = [name for _, name in milestones([evaluation], self._baselines)]
+        new = [name for name in below if name not in self._passed]
+        self._passed.update(new)
+        if not new or evaluation.step == 0:  # a model that was trained before has passed them then
+            return ""
+        *others, last = new
+        names = f"{', '.join(others)} and {last}" if others else last
+        return f"passed {names} at step {evaluation.step:,}"
+
+
 def tell(
     evaluations: Sequence[Evaluation],
     baselines: Baselines,

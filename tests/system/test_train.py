@@ -328,10 +328,11 @@ class TestAsked:
         assert tuigpt("ask", "run", "stop").returncode == 0
         process.communicate(timeout=PATIENCE)
         folder = home / "runs/run"
-        events = [r["message"] for r in lines_of(folder / "metrics.jsonl") if r["kind"] == "event"]
-        assert events[:2] == [
-            "learning rate changed from 0.02 to 0.005", "dropout changed from 0 to 0.1"
-        ]  # fmt: skip
+        changes = [r for r in lines_of(folder / "metrics.jsonl") if "setting" in r]
+        assert [(r["setting"], r["message"]) for r in changes] == [
+            ("learning_rate", "learning rate changed from 0.02 to 0.005"),
+            ("dropout", "dropout changed from 0 to 0.1"),
+        ]
         status = read_status(folder)
         assert (status.learning_rate, status.dropout) == (0.005, 0.1)
 

@@ -46,6 +46,9 @@ def test_every_role_can_be_read(theme: Any, behind: str) -> None:
     for role in ROLES:
         assert contrast(Color.parse(variables[role]), ground) >= WORDS, role
     assert contrast(Color.parse(variables["line"]), ground) >= LINES
+    if behind == "background":  # where the chart is: seen, and far fainter than what it is behind
+        noise, train = (Color.parse(variables[role]) for role in ("noise", "train"))
+        assert LINES <= contrast(noise, ground) < contrast(train, ground) / 1.9
 
 
 def poor(pilot: Pilot[None]) -> dict[str, float]:

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tuigpt.loss import Baselines
-from tuigpt.story import STAGES, Evaluation, Mood, milestones, stage_of, tell
+from tuigpt.story import STAGES, Evaluation, Milestones, Mood, milestones, stage_of, tell
 
 PLAYS = Baselines(guessing=4.17, letters=3.32, pairs=2.48, triples=2.07)
 
@@ -117,6 +117,18 @@ def test_a_text_too_short_for_baselines_still_has_stages() -> None:
 def test_milestones_are_the_first_evaluations_below_each_level() -> None:
     assert milestones(HEALTHY, PLAYS) == [(50, "letters"), (100, "pairs"), (200, "triples")]
     assert milestones(OVERFITTED[:2], PLAYS) == [(100, "letters"), (100, "pairs")]
+
+
+def test_each_milestone_is_told_once() -> None:
+    told = Milestones(PLAYS)
+    said = [told.passed(e) for e in HEALTHY]
+    assert list(filter(None, said)) == [
+        "passed letters at step 50", "passed pairs at step 100", "passed triples at step 200",
+    ]  # fmt: skip
+    resumed = Milestones(PLAYS, best=2.4)
+    assert resumed.passed(Evaluation(1000, 2.0)) == "passed triples at step 1,000"
+    assert Milestones(PLAYS).passed(Evaluation(100, 2.3)) == "passed letters and pairs at step 100"
+    assert Milestones(PLAYS).passed(Evaluation(0, 1.5)) == ""
 
 
 def test_a_resumed_run_goes_on_with_its_story() -> None:

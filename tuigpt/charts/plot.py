@@ -482,9 +482,16 @@ def _draw_axes(grid: Grid, frame: Frame, picture: Picture) -> None:
         if start >= free:
             grid.put(start, bottom + 1, label, "axis")
             free = start + len(label) + 1
-    for marker in picture.markers:
-        if frame.x_axis.low <= marker.x <= frame.x_axis.high:
-            grid.put(frame.column(marker.x), bottom, "^" if plain else "▴", "milestone")
+    seen = [m for m in picture.markers if frame.x_axis.low <= m.x <= frame.x_axis.high]
+    for marker in seen:
+        grid.put(frame.column(marker.x), bottom, "^" if plain else "▴", "milestone")
+    for marker in reversed(seen):  # the newest name matters most where they crowd
+        named = _cells(f" {marker.name} ")
+        for start in (frame.column(marker.x) + 1, frame.column(marker.x) - len(named)):
+            inside = frame.left <= start and start + len(named) <= grid.width
+            if inside and grid.owners(start, bottom, len(named)) == {"axis"}:
+                grid.put(start, bottom, named, "milestone")
+                break
     for series in (picture.train, picture.val):
         for dot in series.raw.broken_columns(frame.x_axis, glyph_columns(frame)):
             column = frame.left + dot // frame.glyphs.wide

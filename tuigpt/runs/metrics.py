@@ -98,10 +98,12 @@ class EventLine(Line, frozen=True, tag="event"):
 
     Attributes:
         state: that the run ended in, or "".
+        setting: that was changed, or "".
     """
 
     message: str = ""
     state: Word = ""
+    setting: Word = ""
 
 
 AnyLine = StepLine | EvalLine | SampleLine | CheckpointLine | EventLine
@@ -234,6 +236,7 @@ class History:
         early: steps of those evaluations that measured little, before the regular ones begin.
         samples: newest text for each step that was sampled; of very many every second one.
         events: what was told in words, such as that a setting was changed; the newest.
+        changes: (step, setting) of each setting that was changed; the newest.
         n_events: how many there were, those included that are kept no more.
         updates: learning rate, gradient norm and time of the updates.
         train_characters_per_token: of the training part, or None where that is not known.
@@ -246,6 +249,7 @@ class History:
     early: set[int] = field(default_factory=set)
     samples: list[SampleLine] = field(default_factory=list)
     events: list[str] = field(default_factory=list)
+    changes: list[tuple[int, str]] = field(default_factory=list)
     n_events: int = 0
     characters_per_token: float = 1.0
     updates: Updates = field(default_factory=lambda: Updates(), compare=False)
@@ -277,6 +281,9 @@ class History:
                         self.events.append(line.message[:LONGEST_TEXT])
                         self.n_events += 1
                         del self.events[:-MOST_EVENTS]
+                        if line.setting:
+                            self.changes.append((line.step, line.setting))
+                            del self.changes[:-MOST_EVENTS]
         if not updates:
             return
         factor = self.train_characters_per_token or self.characters_per_token
@@ -305,6 +312,8 @@ class History:
         self.updates.forget_after(step)
         while self.samples and self.samples[-1].step > step:
             self.samples.pop()
+        while self.changes and self.changes[-1][0] > step:
+            self.changes.pop()
 
     def _add_evaluation(self, line: EvalLine) -> None:
         measured = characters_per_token(line.val_loss, line.val_loss_per_character)

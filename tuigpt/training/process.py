@@ -23,13 +23,14 @@ from tuigpt.runs.control import Request, Requests
 from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.signals import end_cleanly_on_signals, on_ending
+from tuigpt.story import Evaluation, Milestones
 from tuigpt.training.command import Ended, Reporter, Silent, TrainCommand
 from tuigpt.training.optimizers import have_compiler_cache
 from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.resume import resume
 from tuigpt.training.start import Prepared, begin
-from tuigpt.training.trainer import Diverged, Event, Stepped, Trainer
+from tuigpt.training.trainer import Diverged, Evaluated, Event, Stepped, Trainer
 from tuigpt.wording import file_size
 
 FAILED = 1
@@ -115,6 +116,7 @@ class _Training:
             self._recorder.resumed(prepared.resumed)
         self._requests = Requests(prepared.folder, self._recorder.status.answered)
         self._record = record
+        self._milestones = Milestones(record.baselines, prepared.status.best_val_loss)
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._stopping = True
@@ -169,6 +171,10 @@ class _Training:
     def _take(self, event: Event) -> None:
         self._recorder.record(event)
         self._reporter.show(event, self._recorder.status)
+        if isinstance(event, Evaluated) and not event.whole:
+            measured = Evaluation(event.step, event.val_loss_per_character, early=event.early)
+            if passed := self._milestones.passed(measured):
+                self._note(passed)
 
     def _note(self, message: str) -> None:
         self._recorder.note(message)
@@ -256,7 +262,7 @@ class _Training:
         except ConfigError as error:
             return f"not changed: {error}"
         answer = request.action.done.format(before=before, value=request.value)
-        self._recorder.changed(answer)
+        self._recorder.changed(name, answer)
         self._reporter.note(answer)
         return answer
 

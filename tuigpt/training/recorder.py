@@ -336,15 +336,15 @@ class Recorder:
             dropout=self._trainer.model.config.dropout,
         )  # fmt: skip
 
-    def changed(self, message: str) -> None:
-        """Log that settings of the trainer were changed, and say what they are now."""
+    def changed(self, setting: str, message: str) -> None:
+        """Log that a setting of the trainer was changed, and say what it is now."""
         self._take_settings()
-        self.note(message)
+        self.note(message, setting)
 
-    def note(self, message: str) -> None:
+    def note(self, message: str, setting: str = "") -> None:
         """Log an event in words and show it in the status."""
         self.status = replace(self.status, message=message)
-        self._append(EventLine(step=self._trainer.step, message=message))
+        self._append(EventLine(step=self._trainer.step, message=message, setting=setting))
         self._write()
 
     def answered(self, number: int, answer: str = "") -> None:

@@ -17,6 +17,7 @@ from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.errors import ConfigError, Setting, UserError
 from tuigpt.estimate import memory
 from tuigpt.files import TEMPORARY_PREFIX
+from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import load_checkpoint
 from tuigpt.model.device import allow_tf32, resolve_device
 from tuigpt.model.gpt import GPT
@@ -109,7 +110,12 @@ def resume(
         )
     if group.is_rank_0:
         _require_writable(run.folder, save_bytes(sizes, config))
-    status = replace(first_status(trainer, device, group), answered=last_request(run.folder))
+    status = replace(
+        first_status(trainer, device, group),
+        answered=last_request(run.folder),
+        best_step=state.facts.best_step,
+        best_val_loss=per_character(state.facts.best_val_loss, record.corpus.characters_per_token),
+    )
     return Prepared(run.folder, trainer, tokenizer, record, status, state.facts, tuple(notes))
 
 

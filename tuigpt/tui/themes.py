@@ -1,7 +1,8 @@
 """The app's own themes: one colour for each role, dark on light and light on dark.
 
 Textual's names are filled so that whatever follows them follows the roles: `primary` and `accent`
-are the accent, `success` is best, `warning` is caution. `$train`, `$val` and `$line` are ours.
+are the accent, `success` is best, `warning` is caution. `$train`, `$noise`, `$val` and `$line` are
+ours.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def _theme(
     line: str,
     accent: str,
     train: str,
+    noise: str,
     val: str,
     best: str,
     caution: str,
@@ -34,6 +36,7 @@ def _theme(
         line: of borders and rules.
         accent: the focus, the prompt, the next thing to do.
         train: the loss on the text that is studied.
+        noise: the train loss of single updates, behind its smoothed course.
         val: the loss on text that is never seen.
         best: the lowest val, and what went well.
         caution: a run that memorises, is paused, or wants a look.
@@ -44,7 +47,7 @@ def _theme(
         error=error, foreground=foreground, background=background, surface=surface, panel=panel,
         dark=dark,
         variables={
-            "train": train, "val": val, "line": line,
+            "train": train, "noise": noise, "val": val, "line": line,
             "text-primary": accent, "text-accent": accent, "text-secondary": train,
             "text-success": best, "text-warning": caution, "text-error": error,
             "text": foreground, "text-muted": muted, "foreground-muted": muted,
@@ -66,16 +69,16 @@ INK = _theme(
     "ink", dark=True,
     background="#16171c", surface="#1e2027", panel="#2b2e38", cursor="#33304a",
     foreground="#e8e4da", muted="#a6a29a", line="#70727d",
-    accent="#c9a6ee", train="#6cb6ff", val="#f0883e", best="#7ee787", caution="#f2cc60",
-    error="#ff7b72",
+    accent="#c9a6ee", train="#6cb6ff", noise="#4b6783", val="#f0883e", best="#7ee787",
+    caution="#f2cc60", error="#ff7b72",
 )  # fmt: skip
 
 PAPER = _theme(
     "paper", dark=False,
     background="#faf7f0", surface="#f3efe5", panel="#e8e4da", cursor="#e9e0f5",
     foreground="#16171c", muted="#5f5c55", line="#85817a",
-    accent="#6d3ba8", train="#0b5cad", val="#a04308", best="#1a6b2f", caution="#7a5500",
-    error="#b3261e",
+    accent="#6d3ba8", train="#0b5cad", noise="#78909f", val="#a04308", best="#1a6b2f",
+    caution="#7a5500", error="#b3261e",
 )  # fmt: skip
 
 TERMINAL = Theme(
@@ -86,7 +89,8 @@ TERMINAL = Theme(
     variables={
         "ansi-background": "ansi_black", "ansi-foreground": "ansi_white",
         "border-blurred": "ansi_bright_black",
-        "train": "ansi_bright_blue", "val": "ansi_bright_yellow", "line": "ansi_bright_black",
+        "train": "ansi_bright_blue", "noise": "ansi_bright_black", "val": "ansi_bright_yellow",
+        "line": "ansi_bright_black",
         "block-cursor-foreground": "ansi_black", "block-cursor-background": "ansi_magenta",
         "footer-key-foreground": "ansi_magenta",
         "input-selection-background": "ansi_bright_blue",

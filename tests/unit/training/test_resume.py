@@ -77,6 +77,12 @@ class TestLonger:
         rates = {r["step"]: r["learning_rate"] for r in lines_of(finished / "metrics.jsonl")
                  if r["kind"] == "step"}  # fmt: skip
         assert rates[20] < rates[21] > rates[40]
+        told = [
+            r.get("message", "")
+            for r in lines_of(finished / "metrics.jsonl")
+            if r["kind"] == "event"
+        ]
+        assert [m for m in told if m.startswith("passed letters")] == ["passed letters at step 20"]
 
     def test_too_few_steps_are_refused(self, finished: Path, tuigpt: Tuigpt) -> None:
         result = tuigpt("train", "--resume=run", "--max-steps=10")

@@ -157,7 +157,12 @@ class Curves:
             and (record is None or is_shakespeare(record.corpus.name))
         ):
             rulers.append(Ruler("the poet", poet_val))
-        passed = milestones(self.evaluations(), self.baselines)
+        marks = milestones(self.evaluations(), self.baselines)
+        marks += [
+            (step, setting.replace("_", " "))
+            for step, setting in self._history.changes
+            if self.until is None or step <= self.until
+        ]
         return Picture(
             train=self._train,
             val=self._val,
@@ -166,7 +171,7 @@ class Curves:
             memorising_from=None if story.memorising_from is None
             else to_x(story.memorising_from),
             rulers=rulers,
-            markers=[Marker(to_x(step), f"passed {name}") for step, name in passed],
+            markers=[Marker(to_x(step), name) for step, name in sorted(marks)],
             others=others,
             placeholder=lines,
         )  # fmt: skip
