@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import MakeRun
+from conftest import MakeRun, checkpoint_header, write_header_only
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
+from tuigpt.paths import runs_dir
+from tuigpt.runs.folder import checkpoint_path
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
@@ -311,3 +313,23 @@ class TestSideBySide:
             await pilot.press("home", "h")
             await until(pilot, lambda: shows(pilot, "1 hidden") and not shows(pilot, "─ 3 ─"))
             await press(pilot, "u", "─ 3 ─")
+
+
+class TestNewerWeights:
+    async def test_a_run_is_followed_until_the_key_is_pressed_again(
+        self, open_app: OpenApp, home: Path, writer: FakeWriter
+    ) -> None:
+        def save(step: int, val_loss: float) -> None:
+            path = checkpoint_path(runs_dir(home) / "verse", step)
+            write_header_only(path, checkpoint_header(step, run="verse", val_loss=val_loss))
+
+        async with open_app(80, 24, writer=writer) as pilot:
+            save(150, 1.4)
+            await until(pilot, lambda: shows(pilot, "verse@150 is new: f6 opens it, f9 follows"))
+            await press(pilot, "f9", "follows verse: its newest step writes, 150")
+            await press(pilot, "enter", "── 1 · verse@150 · ")
+            save(200, 1.6)
+            await until(pilot, lambda: shows(pilot, "its newest step writes, 200"))
+            assert shows(pilot, "── 1 · verse@150 · ") and shows(pilot, "─ verse@200 ─")
+            await pilot.press("f9")
+            await until(pilot, lambda: not shows(pilot, "follows verse"))

@@ -21,6 +21,7 @@ class Session:
         starting: name of a run whose trainer is being started, or "".
         snapshot: what the last look at the run folders showed; None before the first.
         checkpoint: the open one, which writes; None before there is any.
+        following: name of the run whose newest checkpoint is always the open one, or "".
         settings: what the user has chosen for good, as it was when the app began.
     """
 
@@ -29,6 +30,7 @@ class Session:
     starting: str = ""
     snapshot: Snapshot | None = None
     checkpoint: Checkpoint | None = None
+    following: str = ""
     settings: Settings = field(default_factory=Settings)
     _known: frozenset[Path] = field(default=frozenset(), repr=False)
 
@@ -82,15 +84,35 @@ class Session:
         best so far only until a better one), the best of its run takes its place.
         """
         self.snapshot = snapshot
-        if self.checkpoint is None:
-            self.open(self._first_choice())
+        run = self._run(self.following)
+        if run is not None and run.last is not None:
+            if run.last.path != (self.checkpoint and self.checkpoint.path):
+                self._write_with(run.last)
+        elif self.checkpoint is None:
+            self._write_with(self._first_choice())
         elif self.checkpoint.path not in self._paths():
             name = self.checkpoint.run
             same_run = next((run for run in self._known_runs() if run.name == name), None)
-            self.open((same_run and _to_write_with(same_run)) or self._first_choice())
+            self._write_with((same_run and _to_write_with(same_run)) or self._first_choice())
 
     def open(self, checkpoint: Checkpoint | None) -> None:
-        """Write with this checkpoint from now on."""
+        """Write with this checkpoint from now on, and follow no run."""
+        self.following = ""
+        self._write_with(checkpoint)
+
+    @property
+    def to_follow(self) -> Run | None:
+        """The run that can be followed: the open checkpoint's own, else the watched one."""
+        own = self._run(self.checkpoint.run) if self.checkpoint else None
+        return next((run for run in (own, self.watched) if run and not run.built_in), None)
+
+    def follow(self, run: Run | None) -> None:
+        """Always write with the newest checkpoint of this run; None stays with the open one."""
+        self.following = run.name if run else ""
+        if run is not None and run.last is not None:
+            self._write_with(run.last)
+
+    def _write_with(self, checkpoint: Checkpoint | None) -> None:
         self.checkpoint = checkpoint
         self._known = self._paths()
 
@@ -100,9 +122,9 @@ class Session:
 
         It is the best of the run that is watched, or of the run that the open one belongs to.
         """
-        if self.checkpoint is None:
+        if self.checkpoint is None or self.following:
             return None
-        own = next((run for run in self.runs if run.name == self.checkpoint.run), None)
+        own = self._run(self.checkpoint.run)
         for run in (self.watched, own):
             best = _to_write_with(run) if run and not run.built_in else None
             if best is not None and best.path not in self._known:
@@ -114,6 +136,9 @@ class Session:
         own = (run for run in (self.watched, *self.runs) if run and not run.built_in)
         candidates = map(_to_write_with, (*own, *filter(None, [self.poet])))
         return next(filter(None, candidates), None)
+
+    def _run(self, name: str) -> Run | None:
+        return next((run for run in self.runs if run.name == name), None)
 
     def _known_runs(self) -> tuple[Run, ...]:
         return (*self.runs, self.poet) if self.poet else self.runs

@@ -106,3 +106,27 @@ def test_runs_that_train_or_begin_to() -> None:
     training = run("busy", state="training")
     session.look(seen(training, VERSE, PROSE))
     assert [r.name for r in session.running] == ["busy", "prose"]
+
+
+def test_a_followed_run_writes_with_its_newest_checkpoint() -> None:
+    session = Session(Path("/nowhere"))
+    session.look(seen(VERSE))
+    session.follow(session.to_follow)
+    session.look(seen(WORSE))
+    assert session.checkpoint is not None and session.checkpoint.label == "verse@200"
+    assert session.offer is None
+    session.follow(None)
+    session.look(seen(run("verse", *WORSE.checkpoints, checkpoint(300, 2.6))))
+    assert session.checkpoint.label == "verse@200"
+    session.follow(session.to_follow)
+    session.open(VERSE.last)
+    assert not session.following
+
+
+def test_a_run_can_be_followed_before_it_has_saved_anything() -> None:
+    session = Session(Path("/nowhere"))
+    session.look(seen(EMPTY))
+    session.follow(session.to_follow)
+    assert session.checkpoint is not None and session.checkpoint.label == "poet@5000"
+    session.look(seen(run("new", checkpoint(50, 3.0, run="new"))))
+    assert session.checkpoint.label == "new@50"

@@ -95,6 +95,9 @@ A text longer than the model's context is written with a rolling window, which i
         Binding("f6", "open_offer", "newer weights", id="generate.open-newer", show=False,
                 priority=True,  # else the prompt selects a line
                 tooltip="Write with the newer checkpoint that is offered"),
+        Binding("f9", "follow", "follow", id="generate.follow", show=False, priority=True,
+                tooltip="Always write with the newest checkpoint of the run; again to stay with"
+                        " this one"),
         Binding("tab", "next_field(1)", "next field", id="generate.next-field", show=False,
                 tooltip="From the prompt to temperature, top-k, length, seed and the texts"),
         Binding("shift+tab", "next_field(-1)", "field before", id="generate.previous-field",
@@ -149,14 +152,26 @@ A text longer than the model's context is written with a rolling window, which i
     # --- the open checkpoint ---
 
     def show(self) -> None:
-        checkpoint, offer = self.session.checkpoint, self.session.offer
+        checkpoint = self.session.checkpoint
         if checkpoint != self._shown or not self._prompt.border_title:
             self._name_checkpoint(checkpoint)
-        words = f"{one_line(offer.label)} is new: f6 opens it" if offer else ""
+        words = one_line(self._news())
         if words != self._offer.content:
             self._offer.update(words)
             self._offer.display = bool(words)
             self.refresh_bindings()
+
+    def _news(self) -> str:
+        """What there is to say of newer weights, and the key that goes with it."""
+        session = self.session
+        if session.following:
+            newest = session.checkpoint
+            if newest is None or newest.run != session.following:
+                return f"follows {session.following}, which has saved nothing yet · f9 ends that"
+            return f"follows {newest.run}: its newest step writes, {newest.step:,} · f9 ends that"
+        if session.offer:
+            return f"{session.offer.label} is new: f6 opens it, f9 follows the run"
+        return ""
 
     def _name_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         self._shown = checkpoint
@@ -174,6 +189,12 @@ A text longer than the model's context is written with a rolling window, which i
         if self.session.offer is not None:
             self.post_message(OpenCheckpoint(self.session.offer))
 
+    def action_follow(self) -> None:
+        """Let the newest checkpoint of a run write, whichever that is; or no longer."""
+        session = self.session
+        session.follow(None if session.following else session.to_follow)
+        self.show()
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         entry = self._view.entry
         match action:
@@ -183,6 +204,8 @@ A text longer than the model's context is written with a rolling window, which i
                 return self._view.writing and not self._view.desk.hurried
             case "open_offer":
                 return self.session.offer is not None
+            case "follow":
+                return bool(self.session.following or self.session.to_follow)
             case "again" | "copy_command":
                 return entry is not None
             case "continue":
