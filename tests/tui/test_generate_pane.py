@@ -83,6 +83,20 @@ class TestWriting:
             await until(pilot, lambda: shows(pilot, "T 0.80 → 0.90 at 8"))
             await until(pilot, lambda: shows(pilot, "no one command prints it again"))
 
+    async def test_top_p_and_min_p_are_a_key_away_and_never_act_unseen(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "ctrl+s", "min-p")
+            await pilot.press("left", "left", "ctrl+g")
+            await press(pilot, "enter", "p 0.9 ")
+            await press(pilot, "f3", "k 11, p 0.9")
+            await pilot.press("escape", "ctrl+s")
+            await until(pilot, lambda: not shows(pilot, "min-p"))
+            await pilot.press("ctrl+g", "enter")
+            await until(pilot, lambda: len(writer.asked) == 2)
+            assert [asked["config"].top_p for asked in writer.asked] == [0.9, 1.0]
+
     async def test_it_can_come_all_at_once(self, open_app: OpenApp, writer: FakeWriter) -> None:
         writer.hold = 3
         async with open_app(80, 24, writer=writer) as pilot:

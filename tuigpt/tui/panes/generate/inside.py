@@ -180,6 +180,7 @@ class Inside(Dialog[OtherToken]):
         border-subtitle-color: $foreground 75%; padding: 0 1;
     }
     Inside #facts { height: 1; margin-top: 1; text-style: bold; }
+    Inside #heads, Inside #facts { text-wrap: nowrap; text-overflow: ellipsis; }
     Inside #heads { height: 1; color: $foreground 60%; }
     Inside Candidates { height: 2fr; min-height: 4; }
     """

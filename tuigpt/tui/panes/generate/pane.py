@@ -57,9 +57,11 @@ and the texts.
 also while a text is being written.
 [b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
 [b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
+[b]top-p, min-p[/b] with [b]^s[/b]: two more ways to leave out what is unlikely.
 [b]length[/b]       in tokens; left empty, it writes until it is stopped.
 [b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
 each text gets a seed of its own, which its rule tells.
+[b]samples[/b]      more than one are written at once, with seeds in a row, to be compared.
 
 A text longer than the model's context is written with a rolling window, which is fast; \
 [b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
@@ -95,6 +97,9 @@ A text longer than the model's context is written with a rolling window, which i
         Binding("f6", "open_offer", "newer weights", id="generate.open-newer", show=False,
                 priority=True,  # else the prompt selects a line
                 tooltip="Write with the newer checkpoint that is offered"),
+        Binding("ctrl+s", "finer", "top-p, min-p", id="generate.finer", show=False,
+                tooltip="Show two more ways to leave out unlikely tokens; again hides them and"
+                        " switches them off"),
         Binding("f9", "follow", "follow", id="generate.follow", show=False, priority=True,
                 tooltip="Always write with the newest checkpoint of the run; again to stay with"
                         " this one"),
@@ -230,6 +235,9 @@ A text longer than the model's context is written with a rolling window, which i
             fields[0 if count > 0 else -1].focus()
 
     # --- settings ---
+
+    def action_finer(self) -> None:
+        self._settings.show_finer()
 
     def action_change_window(self) -> None:
         self._settings.change_window()

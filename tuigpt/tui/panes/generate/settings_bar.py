@@ -35,9 +35,11 @@ class SettingsBar(Vertical):
     DEFAULT_CSS = """
     SettingsBar {
         height: auto;
-        & > #sliders { height: 1; }
-        & > #sliders Slider { width: 1fr; }
-        & > #sliders #temperature { margin-right: 3; }
+        & > #sliders, & > #finer { height: 1; }
+        & > #finer { display: none; }
+        &.-finer > #finer { display: block; }
+        & Slider { width: 1fr; }
+        & #temperature, & #top-p { margin-right: 3; }
         & > #fields { height: 1; }
         & > #fields Label { color: $foreground 60%; padding-right: 1; }
         & > #fields #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap;
@@ -45,8 +47,8 @@ class SettingsBar(Vertical):
         & > #fields #length { width: 8; margin-right: 1; }
         & > #fields #seed { width: 14; margin-right: 1; }
         & > #fields #samples { width: 4; margin-right: 1; }
-        &.-stacked > #sliders { height: 2; layout: vertical; }
-        &.-stacked > #sliders #temperature { margin-right: 0; }
+        &.-stacked > #sliders, &.-stacked > #finer { height: 2; layout: vertical; }
+        &.-stacked #temperature, &.-stacked #top-p { margin-right: 0; }
     }
     """
 
@@ -76,6 +78,14 @@ class SettingsBar(Vertical):
             0, 65, step=1, value=min(65, top_k), label="top-k", format="{:d}", off_at=0,
             id="top-k", tooltip="Only the k likeliest tokens may be drawn",
         )  # fmt: skip
+        self._top_p = Slider(
+            0.05, 1.0, step=0.05, value=DEFAULTS.top_p, label="top-p", off_at=1.0,
+            id="top-p", tooltip="Only the likeliest that add up to this share may be drawn",
+        )  # fmt: skip
+        self._min_p = Slider(
+            0.0, 0.5, step=0.01, value=DEFAULTS.min_p, label="min-p", off_at=0.0, id="min-p",
+            tooltip="Only those may be drawn that are at least this share as likely as the first",
+        )  # fmt: skip
         self._length = Input(
             str(kept.length or DEFAULTS.max_new_tokens), id="length", compact=True,
             restrict=r"\d{0,7}",
@@ -96,6 +106,9 @@ class SettingsBar(Vertical):
         with Horizontal(id="sliders"):
             yield self._temperature
             yield self._top_k
+        with Horizontal(id="finer"):
+            yield self._top_p
+            yield self._min_p
         with Horizontal(id="fields"):
             yield Label("length")
             yield self._length
@@ -108,7 +121,10 @@ class SettingsBar(Vertical):
     @property
     def fields(self) -> Sequence[Widget]:
         """What can have the focus, in order."""
-        return self._temperature, self._top_k, self._length, self._seed, self._samples
+        finer = (self._top_p, self._min_p) if self.has_class("-finer") else ()
+        return (
+            self._temperature, self._top_k, *finer, self._length, self._seed, self._samples,
+        )  # fmt: skip
 
     def to_keep(self) -> dict[str, object]:
         """What the next start of the app is to find again."""
@@ -146,6 +162,8 @@ class SettingsBar(Vertical):
             else ENDLESS,
             temperature=float(self._temperature.value),
             top_k=int(self._top_k.value),
+            top_p=float(self._top_p.value),
+            min_p=float(self._min_p.value),
             seed=seed,
         )
 
@@ -177,6 +195,15 @@ class SettingsBar(Vertical):
                 words = f"past {checkpoint.block_size:,}: {how} f7"
         self._past.update(words)
 
+    def show_finer(self) -> None:
+        """Show top-p and min-p; or hide them and switch them off, as nothing acts unseen."""
+        if self.toggle_class("-finer").has_class("-finer"):
+            self._top_p.focus()
+            return
+        if self._top_p.has_focus or self._min_p.has_focus:
+            self._temperature.focus()
+        self._top_p.value, self._min_p.value = DEFAULTS.top_p, DEFAULTS.min_p
+
     def change_window(self) -> None:
         """The exact window instead of the rolling one, or the other way round."""
         self.exact = not self.exact
@@ -185,8 +212,12 @@ class SettingsBar(Vertical):
     def step_temperature(self, count: int) -> str:
         """Move the slider; the settings in words."""
         self._temperature.action_step(count)
-        k = f"top-k {int(self._top_k.value)}" if self._top_k.value else "no top-k"
-        return f"temperature {self._temperature.value:.2f}, {k}"
+        k = f"k {int(self._top_k.value)}" if self._top_k.value else "no top-k"
+        words = f"temperature {self._temperature.value:.2f}, {k}"
+        finer = (slider for slider in (self._top_p, self._min_p) if slider.value != slider.off_at)
+        return words + "".join(
+            f", {slider.label.removeprefix('top-')} {slider.value:g}" for slider in finer
+        )
 
     @on(Input.Changed, "#length")
     def _length_changed(self, event: Input.Changed) -> None:

@@ -80,7 +80,8 @@ class Writing:
         """Let the text go on with other settings; its length and seed stay."""
         if self._number is not None and self.entry is not None:
             text = self.entry.text
-            wanted = replace(text.config, temperature=config.temperature, top_k=config.top_k)
+            length, seed = text.config.max_new_tokens, text.config.seed
+            wanted = replace(config, max_new_tokens=length, seed=seed)
             await self._writer.set_config(self._number, wanted)
 
     def speed(self, entry: Entry) -> float | None:
