@@ -22,6 +22,8 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.worker import WorkerFailed
 
+from tuigpt.tui.sparing import SparingApp
+
 LOG_FILE = "app.log"
 """Name of the log in the home."""
 
@@ -38,7 +40,7 @@ _PASSES = 3
 """A key becomes an action, the action a message, and its handler may send another."""
 
 
-class GuardedApp(App[None]):
+class GuardedApp(SparingApp):
     """Logs and survives exceptions; hands on keys, pastes and clicks one after the other.
 
     So the letters behind a key that opens a form are typed into that form, however fast they come,
@@ -181,6 +183,7 @@ class GuardedApp(App[None]):
 
     def _draw_again(self, _: App[Any]) -> None:
         """The terminal shows what the shell left there."""
+        self.forget_screen()
         self.screen.refresh(layout=True)
 
 

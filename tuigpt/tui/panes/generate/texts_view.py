@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual import on, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.reactive import reactive
+from textual.reactive import reactive, var
 
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import Candidate
@@ -61,10 +61,10 @@ class TextsView(Transcript):
                 show=False, tooltip="Show what was written in this place after"),
     ]  # fmt: skip
 
-    writing: reactive[bool] = reactive(False, bindings=True)
+    writing: reactive[bool] = reactive(False, repaint=False, bindings=True)
     """Whether a text is being written."""
 
-    grown: reactive[int] = reactive(0)
+    grown: var[int] = var(0)
     """Counts the reports on what is being written."""
 
     @dataclass

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import ConfigChanged, Failed, Report, Tokens
+from tuigpt.generation.protocol import Candidate, ConfigChanged, Failed, Report, Tokens
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from tuigpt.tui.panes.generate.texts_view import TextsView
 
 PACE, LONGEST_WAIT = 120.0, 10.0
@@ -24,6 +26,9 @@ PACE, LONGEST_WAIT = 120.0, 10.0
 
 TOP = 12
 """How many of the likeliest next tokens are looked at."""
+
+TELL_EVERY = 0.2
+"""Seconds between two times that facts and likeliest tokens are shown: nobody reads them faster."""
 
 _MEASURE = 0.5
 """Seconds over which the speed is taken."""
@@ -43,6 +48,8 @@ class Writing:
         self.hurried = False
         self._texts: Sequence[WrittenText] = ()
         self._number: int | None = None
+        self._timer: Timer | None = None
+        self._likeliest: list[Candidate] = []
         self._measured = (0.0, 0)
         self._speed: float | None = None
 
@@ -59,15 +66,15 @@ class Writing:
         """Nothing more comes; what is written stays."""
         view = self._view
         view.workers.cancel_group(view, "write")
-        entry, self.entry = self.entry, None
+        entry = self.entry
         if entry is not None:
+            self._end()
             for text in self._texts:
                 text.stop()
             view.keeper.keep(entry, *self._texts)
             view.show_rule(entry)
             if view.is_running:
                 view.post_message(view.Ended())
-        view.writing = False
 
     async def hurry(self) -> None:
         """Let the rest of the text come as fast as the model writes."""
@@ -106,11 +113,12 @@ class Writing:
             top_logprobs=0 if self.hurried else TOP,
             pace=0.0 if self.hurried else pace,
         )
+        self._timer = view.set_interval(TELL_EVERY, self._tell)
         async with aclosing(reports):
             async for report in reports:
                 self._take(entry, report)
-        self.entry = None
-        view.writing = False
+        self._tell()
+        self._end()
         view.keeper.keep(entry, *texts)
         if not text.problem:
             view.post_message(view.Ended())
@@ -132,11 +140,26 @@ class Writing:
                 for style, words in parts:
                     view.append(words, style, entry.number)
         if isinstance(report, Tokens):
-            if report.logprobs and report.logprobs[-1].top_logprobs:
-                view.post_message(view.Wrote(report.logprobs[-1].top_logprobs))
+            if report.logprobs:
+                self._likeliest = report.logprobs[-1].top_logprobs
             self._measure()
-        view.show_rule(entry)
+        else:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Show what there is to know of the text as it stands."""
+        view = self._view
+        if self.entry is not None:
+            view.show_rule(self.entry)
+        if self._likeliest:
+            view.post_message(view.Wrote(self._likeliest))
         view.grown += 1
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.stop()
+        self.entry, self._timer, self._likeliest = None, None, []
+        self._view.writing = False
 
     def _measure(self) -> None:
         since, count = self._measured

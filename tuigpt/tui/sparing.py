@@ -1,0 +1,134 @@
+"""An app that writes to the terminal only what changes there: over ssh every byte is waited for.
+
+Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import takewhile
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.control import Control
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual.app import App
+from textual.screen import Screen
+from textual.strip import Strip
+
+Piece = tuple[int, int, Strip]
+"""Column, row, and what is to stand from there on."""
+
+
+class SparingApp(App[None]):
+    """Compares each update with what it wrote before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = Shown()
+        self._cursor_at: object = None
+
+    def forget_screen(self) -> None:
+        """Another program may have written there: let all be written again."""
+        self._shown.rows.clear()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        # Textual drops an update while a batch of others is collected.
+        if not self._batch_count:
+            if isinstance(renderable, ChopsUpdate):
+                pieces = list(self._shown.changes(_pieces(renderable)))
+                if not pieces and self.cursor_position == self._cursor_at:
+                    return
+                renderable = _Pieces(pieces)
+            elif renderable is not None:
+                self.forget_screen()
+            self._cursor_at = self.cursor_position
+        super()._display(screen, renderable)
+
+
+class Shown:
+    """What stands on the screen, as far as it is known.
+
+    Attributes:
+        rows: for each row the strips that were written, by the column that they begin in.
+    """
+
+    def __init__(self) -> None:
+        self.rows: dict[int, dict[int, Strip]] = {}
+
+    def changes(self, pieces: Iterator[Piece]) -> Iterator[Piece]:
+        """What of these pieces differs from what stands there; they stand there then."""
+        for x, y, strip in pieces:
+            row = self.rows.setdefault(y, {})
+            before, end = row.get(x), x + strip.cell_length
+            if before is not None and before.cell_length == strip.cell_length:
+                row[x] = strip
+                first, last = _difference(before, strip)
+                if first < last:
+                    yield x + first, y, strip.crop(first, last)
+                continue
+            for start in [s for s, other in row.items() if s < end and s + other.cell_length > x]:
+                del row[start]
+            row[x] = strip
+            yield x, y, strip
+
+
+def _pieces(update: ChopsUpdate) -> Iterator[Piece]:
+    """What an update would write, row by row."""
+    for y, first, last in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if strip is not None and x <= last and end > first:
+                whole = x >= first and end <= last
+                yield x, y, strip if whole else strip.crop(0, min(end, last) - x)
+
+
+def _difference(before: Strip, now: Strip) -> tuple[int, int]:
+    """From which column to which two strips of one length look different; equal ones: 0, 0."""
+    old, new = list(before), list(now)
+    if old == new:
+        return 0, 0
+    first = _same(old, new)
+    if first == now.cell_length:  # they differ in what cannot be seen
+        return 0, 0
+    last = now.cell_length - _same(old[::-1], new[::-1], backwards=True)
+    return first, max(first, last)
+
+
+def _same(old: list[Segment], new: list[Segment], backwards: bool = False) -> int:
+    """How many columns look the same from the start on; or from the end, with all reversed."""
+    columns = 0
+    for one, other in zip(old, new, strict=False):
+        if _look(one.style) != _look(other.style):
+            break
+        if one.text == other.text:
+            columns += one.cell_length
+            continue
+        if one.text.isascii() and other.text.isascii():
+            texts = (one.text[::-1], other.text[::-1]) if backwards else (one.text, other.text)
+            pairs = zip(*texts, strict=False)
+            columns += sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        break
+    return columns
+
+
+def _look(style: Style | None) -> Style | None:
+    return style.clear_meta_and_links() if style is not None and style.meta else style
+
+
+class _Pieces(CompositorUpdate):
+    """Writes pieces of rows where they stand."""
+
+    def __init__(self, pieces: list[Piece]) -> None:
+        self._pieces = pieces
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for x, y, strip in self._pieces:
+            yield Control.move_to(x, y)
+            yield from strip
+
+    def render_segments(self, console: Console) -> str:
+        return "".join(
+            Control.move_to(x, y).segment.text + strip.render(console)
+            for x, y, strip in self._pieces
+        )
