@@ -32,7 +32,7 @@ from tuigpt.generation.protocol import (
 )
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import History
+from tuigpt.runs.history import History
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.generate.pane import GeneratePane

@@ -16,7 +16,7 @@ from tui.conftest import InkApp, OpenApp, entry, screen_text, session, settle, u
 
 from tuigpt.runs.folder import Checkpoint, Run, open_run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import History
+from tuigpt.runs.history import History
 from tuigpt.runs.status import RunStatus
 from tuigpt.tui import app as app_module
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun

@@ -17,7 +17,8 @@ from tui.test_checkpoints_pane import checkpoint
 from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.runs.folder import Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, History, SampleLine, StepLine
+from tuigpt.runs.history import History
+from tuigpt.runs.metrics import AnyLine, EvalLine, EventLine, SampleLine, StepLine
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.tui import asking as asking_module

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from tuigpt.charts.series import Bucket
 
@@ -51,6 +52,18 @@ BLOCKS = Glyphs("blocks", 2, 2, " ▘▝▀▖▌▞▛▗▚▐▜▄▙▟█"
 ASCII = Glyphs("ascii", 1, 2, " '.:", val="o", best="*", shade="/")
 
 GLYPHS = {glyphs.name: glyphs for glyphs in (BRAILLE, BLOCKS, ASCII)}
+
+
+@cache
+def _bar_masks(wide: int, high: int) -> list[list[list[int]]]:
+    """The dots of a cell in one column of dots, from one height to another."""
+    return [
+        [
+            [sum(1 << (y * wide + x) for y in range(first, last + 1)) for last in range(high)]
+            for first in range(high)
+        ]
+        for x in range(wide)
+    ]
 
 
 class Canvas:
@@ -122,13 +135,10 @@ class Canvas:
         top, bottom = max(0, round(min(y0, y1))), min(self.dots_high - 1, round(max(y0, y1)))
         wide, high = self.glyphs.wide, self.glyphs.high
         bits, width, column = self._layers[layer], self.width, x // wide
-        full = sum(1 << (y * wide + x % wide) for y in range(high))
+        masks = _bar_masks(wide, high)[x % wide]
         for row in range(top // high, bottom // high + 1):
-            mask = full
-            if row * high < top or (row + 1) * high > bottom + 1:
-                inside = range(max(top, row * high), min(bottom + 1, (row + 1) * high))
-                mask = sum(1 << (y % high * wide + x % wide) for y in inside)
-            bits[row * width + column] |= mask
+            first, last = max(0, top - row * high), min(high - 1, bottom - row * high)
+            bits[row * width + column] |= masks[first][last]
 
     def curve(
         self,
@@ -169,6 +179,8 @@ class Canvas:
         cells = [_BLANK] * (self.width * self.height)
         characters = self.glyphs.characters
         for index, layer in enumerate(self._layers):
+            if not any(layer):
+                continue
             for position, bits in enumerate(layer):
                 if bits:
                     cells[position] = (characters[bits], index)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tuigpt.charts.scale import LARGEST, Axis
 
-_BLOCK = 256
+_BLOCK = 64
 """Points summarised by one pair of extremes."""
 
 _FAR_OUT = 1e6

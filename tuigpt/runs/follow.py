@@ -17,14 +17,15 @@ from tuigpt.runs.folder import (
     run_folders,
     with_status,
 )
+from tuigpt.runs.history import History
 from tuigpt.runs.marks import MARKS_FILE, read_marks
-from tuigpt.runs.metrics import History, MetricsTail
+from tuigpt.runs.metrics import MetricsTail
 from tuigpt.runs.poet import listed_poet, poet_files
 from tuigpt.runs.record import RUN_FILE
 from tuigpt.runs.status import STATUS_FILE
 from tuigpt.settings import settings_files
 
-LONGEST_READ = 0.1
+LONGEST_READ = 0.25
 """Seconds that one look spends on a log; of a long one the rest comes with the next looks."""
 
 Mark = tuple[int, ...]

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from tuigpt.files import read_record
-from tuigpt.runs.metrics import Point
+from tuigpt.runs.history import Point
 
 LOSS_LOG = "loss_log.json"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import History
+from tuigpt.runs.history import History
 from tuigpt.settings import Settings
 
 

@@ -12,16 +12,12 @@ import msgspec
 import pytest
 
 from tuigpt.runs import metrics
+from tuigpt.runs.history import MOST_EVENTS, MOST_GROUPS, MOST_SAMPLES, History, Points
 from tuigpt.runs.metrics import (
     METRICS_FILE,
-    MOST_EVENTS,
-    MOST_GROUPS,
-    MOST_POINTS,
-    MOST_SAMPLES,
     AnyLine,
     EvalLine,
     EventLine,
-    History,
     MetricsLog,
     MetricsTail,
     SampleLine,
@@ -262,47 +258,41 @@ class TestTheUnit:
 
 
 class TestLongRuns:
-    def long(self, count: int) -> tuple[History, list[float]]:
+    def long(self, count: int, most: int) -> tuple[Points, list[float]]:
         chance = random.Random(5)
         losses = [3.0 + chance.random() for _ in range(count)]
+        points = Points(most)
+        for start in range(0, count, 700):
+            chunk = losses[start : start + 700]
+            points.extend(range(start + 1, start + 1 + len(chunk)), chunk)
+        return points, losses
+
+    def test_a_long_log_is_kept_as_it_is(self) -> None:
         history = History()
-        for start in range(0, count, 7000):
-            chunk = losses[start : start + 7000]
-            history.add([step(start + i, loss) for i, loss in enumerate(chunk, 1)])
-        return history, losses
+        for start in range(0, 60_000, 20_000):
+            history.add([step(n, float(n)) for n in range(start + 1, start + 20_001)])
+        assert len(history.train) == 60_000 and history.train[-1] == (60_000, 60_000.0)
 
-    def test_few_points_stay_as_they_are(self) -> None:
-        history, losses = self.long(MOST_POINTS)
-        assert history.train == list(enumerate(losses, 1))
-
-    def test_of_many_the_spikes_stay(self) -> None:
-        history, losses = self.long(10 * MOST_POINTS)
-        assert len(history.train) <= MOST_POINTS
+    def test_of_very_many_points_the_spikes_stay(self) -> None:
+        points, losses = self.long(20_000, most=2000)
+        assert len(points) <= 2000
         known = dict(enumerate(losses, 1))
-        assert all(known[at] == loss for at, loss in history.train)
-        at = [at for at, _ in history.train]
-        assert at == sorted(set(at)) and at[-1] == len(losses)
-        values = [loss for _, loss in history.train]
-        assert min(values) == min(losses) and max(values) == max(losses)
-        # Everywhere equally: no stretch of the run has lost its own extremes.
-        for start in range(0, len(losses), 10_000):
-            part = [x for at, x in history.train if start < at <= start + 10_000]
-            assert min(part) == min(losses[start : start + 10_000])
-            assert max(part) == max(losses[start : start + 10_000])
+        assert all(known[at] == loss for at, loss in points)
+        assert list(points.steps) == sorted(set(points.steps)) and points.steps[-1] == len(losses)
+        assert min(points.values) == min(losses) and max(points.values) == max(losses)
 
     def test_a_nan_stays(self) -> None:
-        history = History()
-        for n in range(1, 3 * MOST_POINTS):
-            history.add([step(n, math.nan if n == 7777 else 1.0 + n % 3)])
-        assert [at for at, loss in history.train if math.isnan(loss)] == [7777]
+        points = Points(100)
+        for n in range(1, 1000):
+            points.extend([n], [math.nan if n == 77 else 1.0 + n % 3])
+        assert [at for at, loss in points if math.isnan(loss)] == [77]
 
     def test_one_that_is_resumed_forgets_what_was_ahead(self) -> None:
-        history, _ = self.long(3 * MOST_POINTS)
-        history.add([step(1000, 9.0)])
-        assert history.train[-1] == (1000, 9.0) and history.train[-2][0] < 1000
-        history.add([step(n) for n in range(1001, 5 * MOST_POINTS)])
-        at = [at for at, _ in history.train]
-        assert at == sorted(set(at)) and len(at) <= MOST_POINTS
+        points, _ = self.long(3000, most=500)
+        points.extend([1000], [9.0])
+        assert points[-1] == (1000, 9.0) and points[-2][0] < 1000
+        points.extend(range(1001, 9000), [1.0] * 7999)
+        assert list(points.steps) == sorted(set(points.steps)) and len(points) <= 500
 
     def test_samples_and_events_are_bounded(self) -> None:
         history = History()

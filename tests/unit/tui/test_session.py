@@ -10,7 +10,7 @@ from tui.test_checkpoints_pane import checkpoint, run
 
 from tuigpt.runs.folder import Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import History
+from tuigpt.runs.history import History
 from tuigpt.tui.session import Session
 
 POET = replace(

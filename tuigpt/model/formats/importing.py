@@ -24,8 +24,9 @@ from tuigpt.model.formats.vocabulary import read_meta
 from tuigpt.model.formats.workshop import is_workshop, read_workshop
 from tuigpt.runs.folder import CHECKPOINTS, checkpoint_path
 from tuigpt.runs.header import CheckpointFacts
+from tuigpt.runs.history import Point
 from tuigpt.runs.loss_log import LOSS_LOG, read_loss_log
-from tuigpt.runs.metrics import CheckpointLine, EvalLine, MetricsLog, Point, StepLine
+from tuigpt.runs.metrics import CheckpointLine, EvalLine, MetricsLog, StepLine
 from tuigpt.runs.names import free_name, new_run_folder
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, write_run_record
 from tuigpt.runs.status import RunStatus, utc_now, write_status

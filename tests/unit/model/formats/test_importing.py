@@ -33,7 +33,8 @@ from tuigpt.model.formats.importing import Imported, import_models
 from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import Run, open_run
 from tuigpt.runs.header import read_header
-from tuigpt.runs.metrics import METRICS_FILE, History, MetricsTail
+from tuigpt.runs.history import History
+from tuigpt.runs.metrics import METRICS_FILE, MetricsTail
 
 CPU = torch.device("cpu")
 Import = Callable[..., Imported]

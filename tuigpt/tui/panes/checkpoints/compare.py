@@ -24,7 +24,7 @@ from tuigpt.loss import bits
 from tuigpt.runs.differences import differences
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.growth import LENGTH
-from tuigpt.runs.metrics import Point
+from tuigpt.runs.history import Point
 from tuigpt.tui.panes.checkpoints.details import read_past
 from tuigpt.tui.panes.checkpoints.reader import Reader
 from tuigpt.tui.screens.dialog import Dialog

@@ -11,7 +11,8 @@ from textual.content import Content
 
 from tuigpt.runs.describe import describe
 from tuigpt.runs.folder import Checkpoint, Run
-from tuigpt.runs.metrics import History, MetricsTail, Point, SampleLine
+from tuigpt.runs.history import History, Point
+from tuigpt.runs.metrics import MetricsTail, SampleLine
 from tuigpt.tui.panes.checkpoints.rows import Row, RunRow
 from tuigpt.wording import duration, loss_text, one_line
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from tuigpt.charts.plot import Marker, Other, Picture, Ruler
 from tuigpt.charts.series import Series
 from tuigpt.loss import Baselines
 from tuigpt.runs.folder import Run
-from tuigpt.runs.metrics import History, Point
+from tuigpt.runs.history import History, Point, Points
 from tuigpt.story import Evaluation, Story, is_shakespeare, milestones, tell
 
 UNITS = ("step", "tokens", "epoch", "time")
@@ -39,29 +40,38 @@ class Curves:
     _val: Series = field(default_factory=Series)
     _known: tuple[object, ...] = ()
     _newest: tuple[Point | None, Point | None] = (None, None)
+    _evaluations: list[Evaluation] = field(default_factory=list)
 
     def look(self, run: Run | None, history: History) -> None:
         """Take in a history that may have grown since the last look, or be another one."""
         self._run, self._history = run, history
-        train, val = self._cut(history.train), self._cut(history.val)
+        train, val = history.train, history.val
         known = (id(history), self.unit, self.memory, self.until is None)
-        done = len(self._train.raw) + len(self._train.raw.broken)
-        same = known == self._known and self._newest == (_at(train, done), _at(val, self._val_done))
+        done, measured = _count(self._train), _count(self._val)
+        same = known == self._known and self._newest == (_at(train, done), _at(val, measured))
         if not same:
-            self._train, self._val, done = Series(float(self.memory)), Series(), 0
+            self._train, self._val = Series(float(self.memory)), Series()
+            self._evaluations, done, measured = [], 0, 0
             self._known = known
+        ends = self._end(train), self._end(val)
+        self._extend(self._train, train, done, ends[0])
+        self._extend(self._val, val, measured, ends[1])
         to_x = self._to_x()
-        for series, points, start in ((self._train, train, done), (self._val, val, self._val_done)):
-            new = points[start:]
-            series.extend([to_x(step) for step, _ in new], [loss for _, loss in new])
-        self._newest = (train[-1] if train else None, val[-1] if val else None)
+        for step, loss in val[measured : ends[1]]:
+            around = self._train.smooth.at(to_x(step))
+            self._evaluations.append(
+                Evaluation(step, loss, around[1] if around else None, step in history.early)
+            )
+        self._newest = (_at(train, ends[0]), _at(val, ends[1]))
 
-    @property
-    def _val_done(self) -> int:
-        return len(self._val.raw) + len(self._val.raw.broken)
+    def _extend(self, series: Series, points: Points, start: int, end: int) -> None:
+        steps = points.steps[start:end]
+        xs = array("d", steps if self.unit == "step" else map(self._to_x(), steps))
+        series.extend(xs, points.values[start:end])
 
-    def _cut(self, points: Sequence[Point]) -> Sequence[Point]:
-        return points if self.until is None else points[: bisect_left(points, (self.until + 1,))]
+    def _end(self, points: Points) -> int:
+        """How many of the points are to be seen."""
+        return len(points) if self.until is None else bisect_right(points.steps, self.until)
 
     @property
     def units(self) -> tuple[str, ...]:
@@ -98,7 +108,7 @@ class Curves:
     def step_at(self, x: float) -> int:
         """The last step at or before an x."""
         to_x = self._to_x()
-        steps = [step for step, _ in self._history.train] or [step for step, _ in self._history.val]
+        steps = (self._history.train or self._history.val).steps
         low, high = 0, len(steps)
         while low < high:
             middle = (low + high) // 2
@@ -108,16 +118,6 @@ class Curves:
                 high = middle
         return steps[max(0, low - 1)] if steps else 0
 
-    def evaluations(self) -> list[Evaluation]:
-        """Each evaluation, with the smoothed train loss of that step."""
-        to_x = self._to_x()
-        found = []
-        for step, val in self._cut(self._history.val):
-            train = self._train.smooth.at(to_x(step))
-            early = step in self._history.early
-            found.append(Evaluation(step, val, train[1] if train else None, early))
-        return found
-
     @property
     def baselines(self) -> Baselines:
         record = self._run.record if self._run else None
@@ -126,13 +126,12 @@ class Curves:
     def story(self) -> Story:
         """What is to be said of the run so far."""
         record = self._run.record if self._run else None
-        train = self._cut(self._history.train)
+        train, smooth = self._newest[0], self._train.smooth.ys
         newest = None
-        if train:
-            smooth = self._train.smooth.ys
-            newest = smooth[-1] if smooth and train[-1][1] == train[-1][1] else train[-1][1]
+        if train is not None:
+            newest = smooth[-1] if smooth and train[1] == train[1] else train[1]
         return tell(
-            self.evaluations(), self.baselines, train=newest,
+            self._evaluations, self.baselines, train=newest,
             shakespeare=record is not None and is_shakespeare(record.corpus.name),
             validates=record is None or record.train.val_fraction > 0,
         )  # fmt: skip
@@ -157,7 +156,7 @@ class Curves:
             and (record is None or is_shakespeare(record.corpus.name))
         ):
             rulers.append(Ruler("the poet", poet_val))
-        marks = milestones(self.evaluations(), self.baselines)
+        marks = milestones(self._evaluations, self.baselines)
         marks += [
             (step, setting.replace("_", " "))
             for step, setting in self._history.changes
@@ -177,7 +176,11 @@ class Curves:
         )  # fmt: skip
 
 
-def _at(points: Sequence[Point], count: int) -> Point | None:
+def _count(series: Series) -> int:
+    return len(series.raw) + len(series.raw.broken)
+
+
+def _at(points: Points, count: int) -> Point | None:
     """The last of the first so many points, or None where there are fewer."""
     return points[count - 1] if 0 < count <= len(points) else None
 
@@ -190,5 +193,5 @@ def other_run(letter: str, name: str, history: History, unit: str) -> Other:
     curve = Series(100.0 if not history.val else 1.0)
     points = history.val or history.train
     if unit == "step":
-        curve.extend([float(step) for step, _ in points], [loss for _, loss in points])
+        curve.extend(array("d", points.steps), points.values)
     return Other(letter, name, curve)

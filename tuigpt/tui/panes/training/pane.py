@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from tuigpt.loss import is_measured
 from tuigpt.runs.control import ACTIONS
 from tuigpt.runs.folder import TRAINER_LOG, Run
 from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.metrics import History, MetricsTail
+from tuigpt.runs.history import History
+from tuigpt.runs.metrics import MetricsTail
 from tuigpt.runs.status import ALIVE
 from tuigpt.tui.asking import ask
 from tuigpt.tui.messages import Acknowledged, WatchRun
@@ -231,9 +233,8 @@ A trainer keeps training when you close the app."""
         for name, series in (("train", picture.train.smooth), ("val", picture.val.raw)):
             if (point := series.at(x)) is not None:
                 parts.append(f"{name} {loss_text(point[1])}")
-        place = min(len(updates.steps) - 1, max(0, step - 1))
         if len(updates.steps):
-            place = next((i for i, s in enumerate(updates.steps) if s >= step), place)
+            place = min(bisect_left(updates.steps, step), len(updates.steps) - 1)
             if math.isfinite(updates.learning_rates[place]):
                 parts.append(f"rate {updates.learning_rates[place]:.2g}")
             parts.append(duration(updates.elapsed[place]))
@@ -292,7 +293,7 @@ A trainer keeps training when you close the app."""
             self._replay = self.set_interval(1 / REPLAY_FRAMES, self._next_frame)
 
     def _next_frame(self) -> None:
-        steps = [s[-1][0] for s in (self._history.train, self._history.val) if s]
+        steps = [s.steps[-1] for s in (self._history.train, self._history.val) if s]
         last = max(steps, default=0)
         if self._curves.until is None or self._curves.until >= last:
             self._end_replay()

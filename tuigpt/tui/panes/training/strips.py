@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tuigpt.charts.plot import GUTTER
-from tuigpt.runs.metrics import Updates
+from tuigpt.runs.history import Updates
 from tuigpt.wording import short_count
 
 _LEVELS = "▁▂▃▄▅▆▇█"

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from tuigpt.charts.plot import Picture, View, draw
 from tuigpt.files import to_json, write_atomic
+from tuigpt.runs.history import History
 from tuigpt.runs.loss_log import EVALUATED_EVERY, loss_log
-from tuigpt.runs.metrics import History
 
 _SIZE = 110, 32
 """Columns and rows of a chart as a picture."""
