@@ -2,12 +2,12 @@
 
     python benchmarks/mutate.py --count 10000 --seed 1 [--kind status] [--replay KIND:SEED:NUMBER]
 
-Each mutation damages one file of a fresh home with two small runs, *victim* and *bystander*. Then
-`tuigpt` is called as a shell calls it: list, show, ask, generate, inspect, resume; the app looks at
-the home, at times the whole app opens; a generator gets damaged lines between sound ones. Nothing
-of that may end in a traceback or by a signal, take more than five seconds or a gigabyte, print
-control codes, run anything, or change what it should only read. Whatever does is printed with what
-replays it, and the exit status is 1.
+Each mutation damages one file of a fresh home with two small runs, *victim* and *bystander*, or one
+of a model of another program. Then `tuigpt` is called as a shell calls it: list, show, ask,
+generate, inspect, resume, import; the app looks at the home, at times the whole app opens; a
+generator gets damaged lines between sound ones. Nothing of that may end in a traceback or by a
+signal, take more than five seconds or a gigabyte, print control codes, run anything, or change what
+it should only read. Whatever does is printed with what replays it, and the exit status is 1.
 
 Each call is a child forked from a process that has everything imported, one with torch or one
 without, so that thousands take minutes. Linux only.
@@ -71,12 +71,22 @@ VERSE = (
     "Arise, fair sun, and kill the envious moon.\n"
 )
 
+SETTINGS = "settings.toml"
+"""The user's settings; they lie in the home here, so that each trial has its own."""
+
+FOREIGN = {
+    "workshop": ["checkpoint_4.pt", "loss_log.json"],
+    "nanogpt": ["ckpt.pt", "meta.pkl"],
+    "huggingface": ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"],
+}
+"""What `export` writes for other programs, and which of it is damaged."""
+
 LARGE_TEXT = 17_500_000
 """Bytes of a text whose tokens are kept in the cache."""
 
 MIX = {
-    "status": 17, "run": 17, "control": 8, "metrics": 13, "lock": 4, "settings": 6,
-    "checkpoint": 16, "resume": 9, "text": 3, "protocol": 6, "cache": 1,
+    "status": 14, "run": 14, "control": 6, "metrics": 11, "lock": 3, "settings": 5, "marks": 3,
+    "kept": 2, "checkpoint": 14, "resume": 8, "foreign": 10, "text": 3, "protocol": 6, "cache": 1,
 }  # fmt: skip
 """How many of a hundred mutations are of which kind."""
 
@@ -88,15 +98,18 @@ OPERATIONS = {
     "metrics": ("list", "follow", "resume"),
     "lock": ("list", "ask", "resume"),
     "settings": ("list", "follow"),
+    "marks": ("list", "show", "follow"),
+    "kept": ("app",),
     "checkpoint": ("list", "show", "follow", "generate", "at step", "file", "from", "resume"),
     "resume": ("list", "resume"),
+    "foreign": ("import", "list"),
     "text": ("inspect", "resume"),
     "protocol": ("generator",),
     "cache": ("cache", "resume"),
 }
 """What is done after a mutation of each kind; some leave traces, so the order counts."""
 
-HEAVY = {"generate", "at step", "file", "from", "resume", "generator"}
+HEAVY = {"generate", "at step", "file", "from", "resume", "generator", "import"}
 """Operations that need torch."""
 
 TRAININGS = {"from", "resume"}
@@ -250,6 +263,7 @@ def shell(home: Path, *arguments: str) -> int:
     """`tuigpt` with these arguments, as in a shell."""
     from tuigpt.cli.main import main
 
+    os.environ["TUIGPT_CONFIG"] = str(home / SETTINGS)
     command, *rest = arguments
     return main([command, f"--home={home}", *rest])
 
@@ -258,6 +272,7 @@ def follow(home: Path) -> int:
     """What the app does four times a second."""
     from tuigpt.runs.follow import Follower
 
+    os.environ["TUIGPT_CONFIG"] = str(home / SETTINGS)
     follower = Follower(home)
     for watch in (None, "victim", "victim", "bystander"):
         snapshot = follower.look(watch)
@@ -271,6 +286,7 @@ def open_app(home: Path) -> int:
 
     from tuigpt.tui.app import TuigptApp
 
+    os.environ["TUIGPT_CONFIG"] = str(home / SETTINGS)
     sys.executable = str(home.parent / "deaf")  # what a generator writes is tried elsewhere
     app = TuigptApp(home)
 
@@ -306,6 +322,9 @@ def operations(home: Path) -> dict[str, Callable[[], int]]:
             "--device=cpu", "--sample-tokens=0", "--eval-tokens=64", "--precision=float32",
         ),
         "resume": partial(shell, home, "train", "--resume=victim", "--max-steps=5"),
+        "import": partial(
+            shell, home, "import", str(home.parent / "foreign"), "--name=child",
+        ),
         "inspect": partial(shell, home, "inspect", text, "--json"),
         "cache": partial(shell, home, "cache"),
     }  # fmt: skip
@@ -406,7 +425,7 @@ def may_change(operation: str, name: str) -> bool:
             return name.startswith(("runs/victim", "cache"))
         case "ask":
             return name.startswith("runs/victim/control.")
-        case "from":
+        case "from" | "import":
             return name.startswith(("runs/child", "cache"))
         case "app":
             return not name.startswith("runs")
@@ -506,7 +525,15 @@ class Workplace:
             case "lock":
                 return victim / "trainer.lock"
             case "settings":
-                return home / "settings.json"
+                return home / SETTINGS
+            case "marks":
+                return victim / "marks.json"
+            case "kept":
+                return home / chance.choice(["texts.jsonl", "prompts.json"])
+            case "foreign":
+                program = chance.choice(list(FOREIGN))
+                shutil.copytree(self.base / "exported" / program, self.base / "foreign")
+                return self.base / "foreign" / chance.choice(FOREIGN[program])
             case "checkpoint":
                 return victim / "checkpoints" / "step-000004.safetensors"
             case "resume":
@@ -640,7 +667,13 @@ def make_templates(folder: Path, with_large: bool) -> None:
         _trained(home, folder, str(text), f"--name={name}", f"--tokenizer={tokenizer}")
         request = '{"requests": [{"number": 1, "action": "checkpoint"}]}\n'
         (home / "runs" / name / "control.json").write_text(request)
-    (home / "settings.json").write_text('{"hide_poet": false}\n')
+        mark(home, name)
+    (home / SETTINGS).write_text(TOML)
+    (home / "texts.jsonl").write_text(KEPT_TEXTS)
+    (home / "prompts.json").write_text('["ROMEO:", "To be\\nor not"]\n')
+    for program in FOREIGN:
+        _done(home, folder, "export", "victim", f"--to={program}",
+              f"--output={small / 'exported' / program}")  # fmt: skip
     if with_large:
         large = folder / "large"
         shutil.copytree(small, large)
@@ -663,9 +696,39 @@ def make_templates(folder: Path, with_large: bool) -> None:
         (large / "expected.json").write_text(json.dumps({"loss": loss}))
 
 
-def _trained(home: Path, cwd: Path, *arguments: str) -> None:
-    outcome = call(partial(shell, home, "train", *arguments, *SHAPE), cwd, limit=120)
+TOML = """\
+theme = "paper"
+temperature = 0.9
+top_k = 20
+length = 50
+hide_poet = false
+
+[keys]
+"view.training" = "f3"
+"""
+
+KEPT_TEXTS = (
+    '{"id": "a", "entry": "e", "run": "victim", "step": 4, "prompt": "But", "written": " so",'
+    ' "config": {"temperature": 0.9, "top_k": 20, "max_new_tokens": 3, "seed": 1}, "ids": [1, 2],'
+    ' "pieces": [" s", "o"], "surprises": [1.5, 0.25], "starred": true}\n'
+    '{"id": "b", "entry": "e", "run": "victim", "step": 4, "prompt": "But", "written": " sad"}\n'
+    '{"id": "b", "deleted": true}\n'
+)
+
+
+def mark(home: Path, run: str) -> None:
+    """Star a checkpoint, and note something on another."""
+    _done(home, home, "star", f"{run}@2")
+    _done(home, home, "note", f"{run}@4", "the last")
+
+
+def _done(home: Path, cwd: Path, *arguments: str) -> None:
+    outcome = call(partial(shell, home, *arguments), cwd, limit=120)
     assert outcome.status == 0, outcome
+
+
+def _trained(home: Path, cwd: Path, *arguments: str) -> None:
+    _done(home, cwd, "train", *arguments, *SHAPE)
 
 
 def _last_loss(run: Path) -> float:

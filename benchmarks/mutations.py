@@ -81,6 +81,8 @@ def mutate(path: Path, outside: Path, chance: random.Random) -> str:
         done, content = damage_bytes(content, chance)
     elif path.suffix == ".safetensors":
         done, content = damage_safetensors(content, chance)
+    elif path.suffix in (".pt", ".pkl"):
+        done, content = damage_pickle(content, chance)
     elif path.suffix == ".jsonl":
         done, content = damage_lines(content, chance)
     elif path.suffix in (".json", ".lock") and content:
@@ -328,8 +330,9 @@ def damage_safetensors(content: bytes, chance: random.Random) -> tuple[str, byte
     header, body = json.loads(content[8 : 8 + length]), content[8 + length :]
     kind = chance.random()
     metadata = header.get("__metadata__", {})
-    if kind < 0.45 and metadata:
-        name = chance.choice(list(metadata))
+    records = [name for name, words in metadata.items() if words.startswith("{")]
+    if kind < 0.45 and records:
+        name = chance.choice(records)
         done, metadata[name] = _damage_record(json.loads(metadata[name]), chance)
         return f"header's {done}", _packed(_dumps(header), body)
     if kind < 0.5 and '"model"' in metadata.get("tuigpt", ""):
@@ -339,7 +342,7 @@ def damage_safetensors(content: bytes, chance: random.Random) -> tuple[str, byte
         return f"front's {done}", _packed(text, body)
     if kind < 0.92:
         return _damage_tensors(header, body, chance)
-    match chance.randrange(5):
+    match chance.randrange(4):
         case 0:
             size = chance.choice([0, 1, length - 1, length + 1, 2**31, 2**63, 2**64 - 1])
             return f"front of {size} bytes", struct.pack("<Q", size) + content[8:]
@@ -350,14 +353,38 @@ def damage_safetensors(content: bytes, chance: random.Random) -> tuple[str, byte
             empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
             more = {f"t{n}": empty for n in range(100_000)}
             return "100,000 empty tensors", _packed(json.dumps(more | header), body)
-        case 3:
-            return "a pickle", pickle.dumps(_Touch())
         case _:
-            stream = io.BytesIO()
-            with zipfile.ZipFile(stream, "w") as archive:
-                archive.writestr("archive/data.pkl", pickle.dumps(_Touch()))
-                archive.writestr("archive/version", "3")
-            return "a PyTorch file", stream.getvalue()
+            return _hostile_pickle(chance)
+
+
+# --- pickles ---
+
+
+def damage_pickle(content: bytes, chance: random.Random) -> tuple[str, bytes]:
+    """Change a pickle, also where it lies in a PyTorch file."""
+    if chance.random() < 0.2:
+        return _hostile_pickle(chance)
+    if not content.startswith(b"PK"):
+        return damage_bytes(content, chance)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    chosen = chance.choice([name for name in parts if name.endswith("data.pkl")] + list(parts)[:4])
+    done, parts[chosen] = damage_bytes(parts[chosen], chance)
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return f"{chosen}: {done}", stream.getvalue()
+
+
+def _hostile_pickle(chance: random.Random) -> tuple[str, bytes]:
+    if chance.random() < 0.5:
+        return "a pickle that runs", pickle.dumps(_Touch())
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("archive/data.pkl", pickle.dumps(_Touch()))
+        archive.writestr("archive/version", "3")
+    return "a PyTorch file that runs", stream.getvalue()
 
 
 class _Touch:
