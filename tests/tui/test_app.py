@@ -25,11 +25,10 @@ from tuigpt.files import to_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
 from tuigpt.runs.status import status_of_this_process, write_status
 from tuigpt.settings import change_settings, read_settings, settings_file
-from tuigpt.tui import asking
+from tuigpt.tui import asking, starting
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.pane import Pane
-from tuigpt.tui.panes.training import pane as training_module
 from tuigpt.tui.screens.change import Change
 from tuigpt.tui.screens.confirm import Confirm
 from tuigpt.tui.screens.new_run.form import NewRun
@@ -342,7 +341,7 @@ class TestAskingTheTrainer:
         def full(*arguments: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(training_module, "start", full)
+        monkeypatch.setattr(starting, "start", full)
         async with open_app() as pilot:
             await pilot.press("ctrl+t", "r")
             await until(pilot, lambda: "No space left" in screen_text(pilot), looks=100)
@@ -356,7 +355,7 @@ class TestTyping:
 
     @pytest.fixture(autouse=True)
     def nothing_happens(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        for module, name in ((asking, "request"), (training_module, "start")):
+        for module, name in ((asking, "request"), (starting, "start")):
             monkeypatch.setattr(module, name, lambda *a, **k: pytest.fail("it did something"))
         yield
 
