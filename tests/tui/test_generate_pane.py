@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from conftest import MakeRun, checkpoint_header, write_header_only
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import TextArea
 from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
@@ -120,7 +121,7 @@ class TestWriting:
     ) -> None:
         async with open_app(80, 24, writer=writer) as pilot:
             await pilot.press("tab", "tab", "tab", *["backspace"] * 3)
-            assert shows(pilot, "endless") and shows(pilot, "past 16: rolling")
+            assert shows(pilot, "endless") and shows(pilot, "rolling past 16")
             await pilot.press("ctrl+g")
             await press(pilot, "enter", "/s ──")
             asked = writer.asked[0]
@@ -130,7 +131,7 @@ class TestWriting:
         self, open_app: OpenApp, writer: FakeWriter
     ) -> None:
         async with open_app(80, 24, writer=writer) as pilot:
-            await press(pilot, "f7", "past 16: exact")
+            await press(pilot, "f7", "exact past 16")
             await press(pilot, "enter", "/s ──")
             assert writer.asked[0]["window"] == "sliding"
 
@@ -149,7 +150,7 @@ class TestWriting:
                 "top-k",
                 "length",
                 "seed",
-                "samples",
+                "sample-count",
                 "transcript",
             ]
 
@@ -261,9 +262,24 @@ class TestLookingInside:
             await until(pilot, lambda: shows(pilot, f"3 of {len(WRITTEN)}: o"))
             assert shows(pilot, "surprise 0.70 nats")
             await pilot.press("down")
-            await press(pilot, "enter", "branched at 2")
+            await press(pilot, "enter", "branched from 1 at 2")
             assert writer.asked[-1]["forced_ids"] == [ord(c) for c in " gx"]
             await until(pilot, lambda: shows(pilot, "‹ 2 of 2 ›"))
+
+    async def test_a_pasted_text_is_looked_into_and_gone_on_from_elsewhere(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            pilot.app.post_message(events.Paste("Hexe"))
+            await until(pilot, lambda: shows(pilot, "Hexe"))
+            await pilot.press("f3")
+            await until(pilot, lambda: shows(pilot, "next: e is what the seed draws"))
+            await pilot.press("left", "left")
+            await until(pilot, lambda: shows(pilot, "3 of the prompt: x · likely 20%"))
+            assert shows(pilot, "surprise 1.50 nats")
+            await pilot.press("up", "enter")
+            await until(pilot, lambda: len(writer.asked) == 1)
+            assert writer.asked[0]["prompt"] == "Hee" and writer.asked[0]["forced_ids"] == []
 
     async def test_a_text_is_written_token_by_token(
         self, open_app: OpenApp, writer: FakeWriter

@@ -82,6 +82,8 @@ class GuardedApp(SparingApp):
             self._coming.append(event)
             self._input.put_nowait(event)
             return
+        if isinstance(event, events.Resize):
+            self.forget_screen()  # terminals wrap what they show anew
         if isinstance(event, events.Resize) and not (event.size.width and event.size.height):
             # A terminal of no columns or rows; Textual's layout divides by them.
             size = Size(max(1, event.size.width), max(1, event.size.height))

@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.screen import Screen
 from textual.strip import Strip
@@ -36,7 +36,7 @@ class SparingApp(App[None]):
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         # Textual drops an update while a batch of others is collected.
         if not self._batch_count:
-            if isinstance(renderable, ChopsUpdate):
+            if isinstance(renderable, ChopsUpdate | LayoutUpdate):
                 pieces = list(self._shown.changes(_pieces(renderable)))
                 if not pieces and self.cursor_position == self._cursor_at:
                     return
@@ -74,13 +74,20 @@ class Shown:
             yield x, y, strip
 
 
-def _pieces(update: ChopsUpdate) -> Iterator[Piece]:
+def _pieces(update: ChopsUpdate | LayoutUpdate) -> Iterator[Piece]:
     """What an update would write, row by row."""
+    if isinstance(update, LayoutUpdate):
+        for y, line in enumerate(update.strips, update.region.y):
+            x = update.region.x
+            for strip in line:
+                yield x, y, strip
+                x += strip.cell_length
+        return
     for y, first, last in update.spans:
-        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
-            if strip is not None and x <= last and end > first:
+        for end, (x, part) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            if part is not None and x <= last and end > first:
                 whole = x >= first and end <= last
-                yield x, y, strip if whole else strip.crop(0, min(end, last) - x)
+                yield x, y, part if whole else part.crop(0, min(end, last) - x)
 
 
 def _difference(before: Strip, now: Strip) -> tuple[int, int]:

@@ -63,9 +63,9 @@ class HeatText(ScrollView, can_focus=False):
         self._tokens: list[tuple[str, str]] = []
         self._rows: list[list[tuple[int, str]]] = []
 
-    def show(self, prompt: str, tokens: Sequence[str], surprises: Sequence[float]) -> None:
+    def show(self, prompt: str, tokens: Sequence[str], surprises: Sequence[float | None]) -> None:
         """Show a prompt and the tokens after it; those without a surprise have no colour."""
-        heats = [heat(surprise) for surprise in surprises[: len(tokens)]]
+        heats = ["1" if nats is None else heat(nats) for nats in surprises[: len(tokens)]]
         heats += ["1"] * (len(tokens) - len(heats))
         self._prompt = prompt
         self._tokens = list(zip(tokens, heats, strict=True))

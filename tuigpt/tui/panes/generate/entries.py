@@ -40,7 +40,8 @@ class Entry:
         if len(self.texts) > 1:
             facts.append(f"‹ {self.at + 1} of {len(self.texts)} ›")
         if text.branched_at is not None:
-            facts.append(f"branched at {text.branched_at:,}")
+            origin = f" from {text.branched_from}" if text.branched_from else ""
+            facts.append(f"branched{origin} at {text.branched_at:,}")
         facts += _settings(text)
         facts.append(f"seed {text.config.seed}")
         return " · ".join([*facts, *["rolling"] * (text.window == "rolling")])

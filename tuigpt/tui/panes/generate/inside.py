@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.cells import cell_len, set_cell_size
@@ -23,10 +24,11 @@ from textual.strip import Strip
 from textual.widgets import Static
 
 from tuigpt.errors import UserError
-from tuigpt.generation.protocol import Candidate, Logprobs
+from tuigpt.generation.protocol import Candidate, Logprobs, TextScore
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.heat_text import HeatText
+from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.next_line import percent, token_shown
 from tuigpt.wording import one_line
 
@@ -39,6 +41,9 @@ _PAUSE = 0.05
 Look = Callable[[WrittenText, int], Awaitable[Logprobs]]
 """Asks for the distribution that a text's token with this number is drawn from."""
 
+Measure = Callable[[WrittenText], Awaitable[TextScore]]
+"""Asks how surprising a text's prompt is."""
+
 
 @dataclass(frozen=True)
 class OtherToken:
@@ -50,6 +55,13 @@ class OtherToken:
 
     at: int
     candidate: Candidate
+
+
+@dataclass(frozen=True)
+class OtherPrompt:
+    """Another token is wanted in the prompt: this begins another text."""
+
+    prompt: str
 
 
 class Candidates(ScrollView, can_focus=False):
@@ -136,8 +148,8 @@ class Candidates(ScrollView, can_focus=False):
         return strip.apply_style(look("candidates--cursor")) if number == self.cursor else strip
 
 
-class Inside(Dialog[OtherToken]):
-    """A text with a cursor, and what could stand under it.
+class Inside(Dialog[OtherToken | OtherPrompt]):
+    """A text with a cursor, and what could stand under it; in the prompt as well.
 
     Dismisses with another token where the text is to go on from; tokens at its end are written in
     place, one after the other.
@@ -166,16 +178,16 @@ class Inside(Dialog[OtherToken]):
                 tooltip="Write the token under the list's cursor here, and go on from it"),
         Binding("space", "draw", "draw one", id="inside.draw", priority=True,
                 tooltip="At the end: let the model draw one token"),
-        Binding("minus", "steer(-1)", "tamer", id="inside.tamer", show=False,
+        Binding("minus", "steer(-1)", "tamer", id="inside.tamer", key_display="-",
                 tooltip="A lower temperature"),
-        Binding("plus,equals_sign", "steer(1)", "wilder", id="inside.wilder", show=False,
+        Binding("plus,equals_sign", "steer(1)", "wilder", id="inside.wilder", key_display="+",
                 tooltip="A higher temperature"),
     ]  # fmt: skip
 
     DEFAULT_CSS = """
-    Inside { align: center middle; }
+    Inside { align: center top; }
     Inside > Vertical {
-        width: 100%; max-width: 124; height: 100%; max-height: 45;
+        width: 100%; max-width: 124; height: 1fr; max-height: 45;
         border: round $primary; border-title-color: $text-primary; background: $surface;
         border-subtitle-color: $foreground 75%; padding: 0 1;
     }
@@ -190,18 +202,23 @@ class Inside(Dialog[OtherToken]):
         text: WrittenText,
         at: int,
         look: Look,
+        measure: Measure,
         steer: Callable[[int], str],
         drew: Callable[[], None],
     ) -> None:
         """
         Args:
-            at: the token that the cursor is on first; the number of tokens is the end.
+            at: the token that the cursor is on first; the number of tokens is the end, and numbers
+                below 0 count from the prompt's end.
             steer: changes the temperature by steps; the settings in words.
             drew: called when the text got a token.
         """
         super().__init__()
-        self._text, self._look, self._steer, self._drew = text, look, steer, drew
+        self._text, self._look, self._measure = text, look, measure
+        self._steer, self._drew = steer, drew
         self._at = at
+        self._given: list[str] = []  # the prompt's tokens, once they are measured
+        self._surprises: list[float | None] = []
         self._found: Logprobs | None = None
         self._heat = HeatText(id="heat")
         self._facts = Static(id="facts", markup=False)
@@ -211,49 +228,61 @@ class Inside(Dialog[OtherToken]):
     def compose(self) -> ComposeResult:
         with Vertical() as page:
             page.border_title = Content(f"inside · {one_line(self._text.checkpoint.label)}")
-            page.border_subtitle = (
-                "← → text · ↑ ↓ token · enter write it · space draw · - + temperature · esc"
-            )
+            page.border_subtitle = "← → in the text · ↑ ↓ in the list"
             yield self._heat
             yield self._facts
             yield self._heads
             yield self._candidates
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self._show_text()
         self._ask()
+        self._read_prompt()
+
+    @work(group="measure")
+    async def _read_prompt(self) -> None:
+        """Find out how surprising the prompt is."""
+        if self._text.prompt:
+            try:
+                score = await self._measure(self._text)
+            except UserError as error:
+                self._facts.update(one_line(str(error)))
+                return
+            ends = list(itertools.accumulate(score.token_characters))
+            self._given = [score.text[a:b] for a, b in itertools.pairwise([0, *ends])]
+            self._surprises = [None, *score.surprises]
+            self._show_text()
 
     def _show_text(self) -> None:
-        text = self._text
-        self._heat.show(text.prompt, text.tokens, text.surprises)
-        self._heat.cursor = self._at
+        text, given = self._text, self._given
+        surprises = [*self._surprises, *text.surprises] if given else text.surprises
+        self._heat.show("" if given else text.prompt, [*given, *text.tokens], surprises)
+        self._heat.cursor = len(given) + self._at
 
     @work(group="look", exclusive=True)
     async def _ask(self) -> None:
         """Ask the model about the place under the cursor."""
         self._found = None
         await asyncio.sleep(_PAUSE)
+        text, at = self._text, self._at
+        if at < 0:
+            text, at = replace(text, prompt="".join(self._given[:at]), ids=[], tokens=[]), 0
+            if not text.prompt:
+                self._candidates.show([], None)
+                self._facts.update("nothing stands before it")
+                return
         try:
-            found = await self._look(self._text, self._at)
+            found = await self._look(text, at)
         except UserError as error:
             self._facts.update(one_line(str(error)))
             return
         self._found = found
-        standing = self._text.ids[self._at] if self._at < self._text.count else None
         shown = found.top_logprobs
+        standing, facts = self._standing(shown)
         self._candidates.show(shown, standing)
-        if standing is None:
+        if standing is None and not facts:
             facts = f"next: {token_shown(found.chosen.text)} is what the seed draws"
-        else:
-            rank = next((n for n, c in enumerate(shown, 1) if c.token == standing), None)
-            learned = shown[rank - 1].learned if rank else 0.0
-            surprise = self._text.surprises[self._at] if self._text.surprises else 0.0
-            here = token_shown(self._text.tokens[self._at])
-            facts = (
-                f"{self._at + 1:,} of {self._text.count:,}: {here}"
-                f" · likely {percent(learned)} · choice {rank or f'beyond {MOST}'}"
-                f" of {self._text.checkpoint.vocab_size:,} · surprise {surprise:.2f} nats"
-            )
         self._facts.update(one_line(facts))
         tokens = min(12, max((len(token_shown(c.text)) for c in shown[:100]), default=1))
         room = max(4, (self._candidates.size.width - tokens - 18) // 2)
@@ -261,15 +290,41 @@ class Inside(Dialog[OtherToken]):
             " " * (tokens + 3) + "as learned".ljust(room + 7) + f"drawn: {self._steer(0)}"
         )
 
+    def _standing(self, shown: list[Candidate]) -> tuple[int | None, str]:
+        """The token that stands under the cursor, and what is known of it; at the end neither."""
+        text, at = self._text, self._at
+        if at >= text.count:
+            return None, ""
+        if at < 0:
+            here, where = self._given[at], f"{len(self._given) + at + 1:,} of the prompt"
+            surprise = self._surprises[at]
+            rank = next((n for n, c in enumerate(shown, 1) if c.text == here), None)
+            token = shown[rank - 1].token if rank else None
+        else:
+            here, where = text.tokens[at], f"{at + 1:,} of {text.count:,}"
+            surprise = text.surprises[at] if at < len(text.surprises) else None
+            token = text.ids[at]
+            rank = next((n for n, c in enumerate(shown, 1) if c.token == token), None)
+        learned = shown[rank - 1].learned if rank else 0.0
+        facts = (
+            f"{where}: {token_shown(here)} · likely {percent(learned)}"
+            f" · choice {rank or f'beyond {MOST}'} of {text.checkpoint.vocab_size:,}"
+        )
+        return token, facts + (f" · surprise {surprise:.2f} nats" if surprise is not None else "")
+
     @on(HeatText.Moved)
     def _moved(self, event: HeatText.Moved) -> None:
         event.stop()
-        self._go(event.at)
+        self._go(event.at - len(self._given))
 
     def _go(self, at: int) -> None:
-        self._at = max(0, min(at, self._text.count))
-        self._heat.cursor = self._at
+        self._at = max(-len(self._given), min(at, self._text.count))
+        self._heat.cursor = len(self._given) + self._at
+        self.refresh_bindings()
         self._ask()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "draw" or self._at == self._text.count
 
     def action_move(self, count: int) -> None:
         self._go(self._at + count)
@@ -290,6 +345,9 @@ class Inside(Dialog[OtherToken]):
         """Write the chosen token: at the end in place, elsewhere as the start of another text."""
         candidate = self._candidates.candidate
         if self._found is None or candidate is None:
+            return
+        if self._at < 0:
+            self.answer(OtherPrompt("".join(self._given[: self._at]) + candidate.text))
             return
         if self._at < self._text.count:
             self.answer(OtherToken(self._at, candidate))

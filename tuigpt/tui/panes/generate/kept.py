@@ -80,6 +80,7 @@ class KeptText(msgspec.Struct, frozen=True, omit_defaults=True):
     starred: bool = False
     hidden: bool = False
     branched_at: _Number | None = None
+    branched_from: _Number | None = None
     drawn: _Number = 0
     seconds: Annotated[float, Meta(ge=0)] = 0.0
 
@@ -180,6 +181,9 @@ class Kept:
             else:
                 places[kept.entry] = entry = texts.add(text)
                 self._places[entry.number] = kept.entry
+        for entry in places.values():
+            starred = (n for n, text in enumerate(entry.texts) if text.starred)
+            entry.at = next(starred, entry.at)
 
     def record(self, entry: Entry, text: WrittenText) -> KeptText | None:
         """A text as it is now; None if it is too long to be kept, or empty."""
@@ -197,6 +201,7 @@ class Kept:
             surprises=[round(surprise, 3) for surprise in text.surprises], notes=text.notes,
             problem=text.problem[:4096], stopped=text.stopped, in_parts=text.in_parts,
             starred=text.starred, hidden=text.hidden, branched_at=text.branched_at,
+            branched_from=text.branched_from,
             drawn=text.drawn, seconds=text.seconds,
         )  # fmt: skip
 
@@ -215,7 +220,8 @@ def _restored(kept: KeptText) -> WrittenText:
         checkpoint, kept.prompt, kept.config, kept.window, list(kept.ids), list(kept.changes),
         started=True, over=True, stopped=kept.stopped, problem=kept.problem,
         notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds, starred=kept.starred,
-        hidden=kept.hidden, branched_at=kept.branched_at, in_parts=kept.in_parts,
+        hidden=kept.hidden, branched_at=kept.branched_at,
+        branched_from=kept.branched_from, in_parts=kept.in_parts,
         tokens=list(kept.pieces), surprises=array("f", kept.surprises),
     )  # fmt: skip
     text.add_written(kept.written)

@@ -15,16 +15,17 @@ from textual.widgets import Static, TextArea
 
 from tuigpt.errors import ConfigError
 from tuigpt.generation.client import GeneratorClient
-from tuigpt.generation.protocol import Logprobs
+from tuigpt.generation.protocol import Logprobs, TextScore
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.grid import Grid
-from tuigpt.tui.panes.generate.inside import Inside, OtherToken
+from tuigpt.tui.panes.generate.inside import Inside, OtherPrompt, OtherToken
 from tuigpt.tui.panes.generate.settings_bar import SettingsBar
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.texts_view import TextsView
+from tuigpt.tui.panes.generate.words import HELP, NO_CHECKPOINT, POET_READY, READY
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -32,39 +33,12 @@ from tuigpt.tui.widgets.next_line import NextLine
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.wording import one_line
 
-NO_CHECKPOINT = (
-    "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
-    " Or choose one in the checkpoints, ctrl+o."
-)
-READY = "Type a beginning, such as ROMEO: and press enter. The model goes on from there."
-POET_READY = (
-    "The poet is open: a model that comes with tuigpt and has learned from Shakespeare's plays."
-    " Type a beginning, such as ROMEO: and press enter; it goes on from there. ctrl+n trains a"
-    " model of your own."
-)
-
 
 class GeneratePane(Pane):
     """A transcript, the sampling settings and a prompt box; it owns the generator process."""
 
     BINDING_GROUP_TITLE = "Generate"
-    HELP = """\
-Type the beginning of a text and press [b]enter[/b]: the open model continues it. [b]esc[/b] stops \
-it and keeps what is written; [b]tab[/b] goes from the prompt to temperature, top-k, length, seed \
-and the texts.
-
-[b]next[/b]         what could come next, and how likely each is; the sliders change it at once, \
-also while a text is being written.
-[b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
-[b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
-[b]top-p, min-p[/b] with [b]^s[/b]: two more ways to leave out what is unlikely.
-[b]length[/b]       in tokens; left empty, it writes until it is stopped.
-[b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
-each text gets a seed of its own, which its rule tells.
-[b]samples[/b]      more than one are written at once, with seeds in a row, to be compared.
-
-A text longer than the model's context is written with a rolling window, which is fast; \
-[b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
+    HELP = HELP
 
     DEFAULT_CSS = """
     GeneratePane {
@@ -307,6 +281,9 @@ A text longer than the model's context is written with a rolling window, which i
         def look(text: WrittenText, at: int) -> Awaitable[Logprobs]:
             return self._next.at(text, at, self._settings.config())
 
+        def measure(text: WrittenText) -> Awaitable[TextScore]:
+            return self._generator.score(text.checkpoint.path, text.prompt)
+
         def drew() -> None:
             nonlocal entry
             if entry is None:
@@ -315,16 +292,21 @@ A text longer than the model's context is written with a rolling window, which i
             text.was_drawn_by_hand(self._settings.config(text.config.seed))
             view.redraw()
 
-        def closed(other: OtherToken | None) -> None:
+        def closed(other: OtherToken | OtherPrompt | None) -> None:
             self._look_ahead()
             if entry is not None and text.in_parts:
                 view.keeper.keep(entry, text)
-            if other is not None and entry is not None:
+            if isinstance(other, OtherPrompt):
+                self._write_anew(other.prompt)
+            elif other is not None and entry is not None:
                 config = self._settings.config(text.config.seed)
                 self._typed = False
-                view.write(text.branch(other.at, other.candidate, config), instead_of=entry)
+                branch = text.branch(other.at, other.candidate, config)
+                branch.branched_from = entry.place(text) + 1
+                view.write(branch, instead_of=entry)
 
-        self.app.push_screen(Inside(text, at, look, self._settings.step_temperature, drew), closed)
+        steer = self._settings.step_temperature
+        self.app.push_screen(Inside(text, at, look, measure, steer, drew), closed)
 
     # --- writing ---
 

@@ -46,7 +46,7 @@ class SettingsBar(Vertical):
             text-overflow: ellipsis; }
         & > #fields #length { width: 8; margin-right: 1; }
         & > #fields #seed { width: 14; margin-right: 1; }
-        & > #fields #samples { width: 4; margin-right: 1; }
+        & > #fields #sample-count { width: 4; margin-right: 1; }
         &.-stacked > #sliders, &.-stacked > #finer { height: 2; layout: vertical; }
         &.-stacked #temperature, &.-stacked #top-p { margin-right: 0; }
     }
@@ -97,7 +97,7 @@ class SettingsBar(Vertical):
             tooltip="The same seed writes the same text again; empty draws one each time",
         )  # fmt: skip
         self._samples = Input(
-            "1", id="samples", compact=True, restrict=r"\d{0,3}", placeholder="1",
+            "1", id="sample-count", compact=True, restrict=r"\d{0,3}", placeholder="1",
             tooltip="How many texts to write at once, side by side, with seeds in a row",
         )  # fmt: skip
         self._past = Label(id="past", markup=False)
@@ -192,7 +192,7 @@ class SettingsBar(Vertical):
             length = int(self._length.value or ENDLESS)
             if length + len(prompt) > checkpoint.block_size:
                 how = "exact" if self.exact else "rolling"
-                words = f"past {checkpoint.block_size:,}: {how} f7"
+                words = f"{how} past {checkpoint.block_size:,} f7"
         self._past.update(words)
 
     def show_finer(self) -> None:

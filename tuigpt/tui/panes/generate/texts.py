@@ -49,6 +49,7 @@ class WrittenText:
         hidden: whether it is out of sight among the texts written beside it.
         facts: what it has of the training text, once that was asked for.
         branched_at: the token where another was chosen than in the text that it comes from.
+        branched_from: the number of that text among its siblings, from 1 on.
         copies: what it copies from the training text, while that is marked.
         in_parts: whether it was continued, so that a rolling window moved elsewhere than it would
             have in one go.
@@ -74,6 +75,7 @@ class WrittenText:
     hidden: bool = False
     facts: TextFacts | None = None
     branched_at: int | None = None
+    branched_from: int | None = None
     copies: Copies | None = None
     in_parts: bool = False
     tokens: list[str] = field(default_factory=list)

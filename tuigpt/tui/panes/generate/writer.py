@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Protocol
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import Copies, NextTokenFound, Report, TextFacts, Verified, Window
+from tuigpt.generation.protocol import (
+    Copies,
+    NextTokenFound,
+    Report,
+    TextFacts,
+    TextScore,
+    Verified,
+    Window,
+)
 
 
 class Writer(Protocol):
@@ -43,6 +51,8 @@ class Writer(Protocol):
         forced_ids: Sequence[int] = (),
         top_logprobs: int = 100,
     ) -> NextTokenFound: ...
+
+    async def score(self, checkpoint: Path, text: str) -> TextScore: ...
 
     async def copies(self, checkpoint: Path, text: str) -> Copies: ...
 

@@ -1,0 +1,30 @@
+"""What the pane tells somebody who meets it for the first time."""
+
+NO_CHECKPOINT = (
+    "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
+    " Or choose one in the checkpoints, ctrl+o."
+)
+READY = "Type a beginning, such as ROMEO: and press enter. The model goes on from there."
+POET_READY = (
+    "The poet is open: a model that comes with tuigpt and has learned from Shakespeare's plays."
+    " Type a beginning, such as ROMEO: and press enter; it goes on from there. ctrl+n trains a"
+    " model of your own."
+)
+
+HELP = """\
+Type the beginning of a text and press [b]enter[/b]: the open model continues it. [b]esc[/b] stops \
+it and keeps what is written; [b]tab[/b] goes from the prompt to temperature, top-k, length, seed \
+and the texts.
+
+[b]next[/b]         what could come next, and how likely each is; the sliders change it at once, \
+also while a text is being written.
+[b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
+[b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
+[b]top-p, min-p[/b] with [b]^s[/b]: two more ways to leave out what is unlikely.
+[b]length[/b]       in tokens; left empty, it writes until it is stopped.
+[b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
+each text gets a seed of its own, which its rule tells.
+[b]samples[/b]      more than one are written at once, with seeds in a row, to be compared.
+
+A text longer than the model's context is written with a rolling window, which is fast; \
+[b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
