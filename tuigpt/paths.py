@@ -49,6 +49,21 @@ def runs_dir(home: Path) -> Path:
     return home / "runs"
 
 
+def names_of_runs(home: Path) -> list[str]:
+    """What lies in the folder of runs, in no order; nothing where there is no such folder.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    folder = runs_dir(home)
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise UserError(f"cannot read {str(folder)!r}: {error.strerror or error}") from None
+
+
 def cache_dir(home: Path) -> Path:
     """The folder for what can be made again; it may be deleted at any time."""
     return home / "cache"

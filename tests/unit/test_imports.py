@@ -47,6 +47,16 @@ def test_nothing_heavy_is_loaded_by(module: str) -> None:
     assert loaded_by(f"import {module}") == ""
 
 
+def test_the_first_frame_waits_for_nothing_that_it_does_not_show() -> None:
+    later = [
+        "tuigpt.tui.panes.training.pane", "tuigpt.tui.panes.checkpoints.pane",
+        "tuigpt.tui.screens.new_run.form", "tuigpt.tui.screens.palette", "tuigpt.runs.folder",
+        "tuigpt.charts.plot", "filelock", "tomlkit",
+    ]  # fmt: skip
+    shown = "import tuigpt.cli.app, tuigpt.tui.app, tuigpt.tui.panes.generate.pane"
+    assert loaded_by(shown, later) == ""
+
+
 def running(arguments: Sequence[str], home: Path) -> str:
     return (
         "import os\n"

@@ -1,12 +1,12 @@
 """`tuigpt` without a command: the app, where there is a terminal to show it on."""
 
+import gc
 import os
 import sys
 from argparse import Namespace
 
 from tuigpt.errors import UserError
-from tuigpt.paths import home_dir
-from tuigpt.runs.folder import run_folders
+from tuigpt.paths import home_dir, names_of_runs
 
 
 def run(options: Namespace) -> int:
@@ -22,10 +22,12 @@ def run(options: Namespace) -> int:
             "the app needs a terminal; without one use `tuigpt train`, `tuigpt generate`"
             " and `tuigpt list` (see tuigpt --help)"
         )
+    # All that is made until the first frame stays: looking for garbage in it only costs time.
+    gc.disable()
     from tuigpt.tui.app import TuigptApp
 
     home = home_dir(options.home)
-    list(run_folders(home))  # one that cannot be read is refused here, where a person reads why
+    names_of_runs(home)  # one that cannot be read is refused here, where a person reads why
     app = TuigptApp(home)
     app.run()
     return app.return_code or 0

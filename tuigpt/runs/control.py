@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from filelock import lock_descriptor
 
 from tuigpt.config import GPTConfig, TrainConfig, help_of, parse_field
 from tuigpt.errors import ConfigError
@@ -252,6 +251,8 @@ class Requests:
 @contextmanager
 def _one_at_a_time(folder: Path) -> Iterator[None]:
     """Let others who ask wait; without locks, or behind one who hangs, it asks all the same."""
+    from filelock import lock_descriptor  # not needed to read what was asked
+
     descriptor = open_to_append(folder / LOCK_FILE)
     try:
         patient_until = time.monotonic() + PATIENCE

@@ -14,7 +14,7 @@ from pathlib import Path
 from tuigpt.errors import UserError
 from tuigpt.files import TEMPORARY_PREFIX, UnreadableFile
 from tuigpt.loss import is_measured
-from tuigpt.paths import asset, runs_dir
+from tuigpt.paths import asset, names_of_runs, runs_dir
 from tuigpt.runs.header import read_header
 from tuigpt.runs.marks import Marks, read_marks
 from tuigpt.runs.metrics import METRICS_FILE
@@ -239,14 +239,8 @@ def run_folders(home: Path) -> Iterator[Path]:
         UserError: the home cannot be read.
     """
     folder = runs_dir(home)
-    try:
-        names = os.listdir(folder)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise UserError(f"cannot read {str(folder)!r}: {error.strerror or error}") from None
     dated = []
-    for name in names:
+    for name in names_of_runs(home):
         if not name.startswith(TEMPORARY_PREFIX):
             with suppress(OSError):  # no run, or deleted meanwhile
                 dated.append(((folder / name / RUN_FILE).lstat().st_mtime, folder / name))

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
-from filelock import lock_descriptor
 
 from tuigpt.errors import UserError
 from tuigpt.files import (
@@ -85,6 +84,8 @@ def is_locked(folder: Path) -> bool | None:
     try:
         with open_regular(folder / LOCK_FILE) as stream:
             if fcntl is None:
+                from filelock import lock_descriptor
+
                 return not lock_descriptor(stream.fileno(), blocking=False)
             # Shared, so that two who ask at the same time do not take each other for a trainer.
             fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -108,6 +109,8 @@ def being_trained(name: str, pid: int, host: str) -> UserError:
 
 
 def _lock(descriptor: int, folder: Path) -> bool:
+    from filelock import lock_descriptor  # not needed to see who lives
+
     patient_until = time.monotonic() + _PATIENCE
     try:
         while not lock_descriptor(descriptor, blocking=False):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -17,16 +18,17 @@ from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widgets import Static
 
-from tuigpt.runs.follow import Follower
 from tuigpt.tui.guide import Guide
 from tuigpt.tui.leaving import Leaving
 from tuigpt.tui.messages import OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
 from tuigpt.tui.panes.pane import Pane, PaneEntry
-from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.pane_tabs import PaneTabs
 from tuigpt.tui.widgets.run_status import RunStatusLine
+
+if TYPE_CHECKING:
+    from tuigpt.runs.follow import Follower
 
 TWO_PANES, THREE_PANES = 100, 140
 """Columns from which on so many panes stand side by side."""
@@ -40,6 +42,7 @@ class TuigptApp(Guide, Leaving):
 
     TITLE = "tuigpt"
     CSS_PATH = "app.tcss"
+    AUTO_FOCUS = None  # `on_mount` knows better
     HORIZONTAL_BREAKPOINTS = [
         (0, "-too-narrow"), (60, "-narrow"), (TWO_PANES, "-medium"), (THREE_PANES, "-wide"),
     ]  # fmt: skip
@@ -81,7 +84,6 @@ class TuigptApp(Guide, Leaving):
         panes = [replace(e, key=settings.keys.get(f"view.{e.id}", e.key)) for e in panes]
         if any(entry.id == settings.pane for entry in panes):
             self.set_reactive(TuigptApp.pane, settings.pane)
-        self._follower = Follower(home)
         self._looked = asyncio.Event()
         self._status_line = RunStatusLine(id="run-status")
         self._tabs = PaneTabs({entry.id: entry.heading for entry in panes})
@@ -89,20 +91,27 @@ class TuigptApp(Guide, Leaving):
         self._beside = next(entry.id for entry in panes if entry.id != self.pane)
 
     def compose(self) -> ComposeResult:
-        self.panes = {entry.id: entry.make(entry, self.session) for entry in self._entries}
+        """The pane with the focus; empty frames keep the places of the others until it stands."""
+        # Textual does it only after a first frame in a layout for no size at all.
+        for limits, size in (
+            (self.HORIZONTAL_BREAKPOINTS, self.size.width),
+            (self.VERTICAL_BREAKPOINTS, self.size.height),
+        ):
+            self.screen.add_class(max(limit for limit in limits if limit[0] <= size)[1])
+        for entry in sorted(self._entries, key=lambda entry: entry.column):
+            make = entry.make if entry.id == self.pane else Pane
+            self.panes[entry.id] = make(entry, self.session)
         self.watch_pane(self.pane)  # before anything is styled
         yield self._status_line
         yield self._tabs
         with Horizontal(id="workbench"):
-            yield from sorted(self.panes.values(), key=lambda pane: pane.entry.column)
+            yield from self.panes.values()
         yield Static("tuigpt needs 60 columns\nand 16 rows", id="too-small", markup=False)
         yield KeyLine()
 
     def on_mount(self) -> None:
         self.action_show_pane(self.pane)
-        self.furnish()
-        # Not before the first layout: what is shown then keeps the size it was given by mistake.
-        self.call_after_refresh(self._follow_runs)
+        self.call_after_refresh(self._begin)
         # Ended from outside, the app still gives the terminal back in order.
         with suppress(NotImplementedError):
             for name in ("SIGTERM", "SIGHUP", "SIGQUIT"):
@@ -123,22 +132,50 @@ class TuigptApp(Guide, Leaving):
         await self._looked.wait()
 
     @work(group="follow")
-    async def _follow_runs(self) -> None:
+    async def _begin(self) -> None:
+        """Once the first frame stands, look at the runs, and compose the panes beside it."""
+        from tuigpt.runs.follow import Follower
+
+        if not gc.isenabled():
+            gc.freeze()
+            gc.enable()
+        follower = Follower(self.session.home)
+        await self._look(follower)
+        for entry in self._entries:
+            if entry.id != self.pane:
+                await self._fill(entry)
+        self.furnish()
+        if self.session.checkpoint is None and self.pane == PANES[0].id:
+            self.action_show_pane("training")
+        self._looked.set()
         while True:
-            try:
-                watch = self.session.watch
-                self.session.look(await asyncio.to_thread(self._follower.look, watch))
-                self._show()
-            except Exception as error:  # the next look may go well
-                self._handle_exception(error)
-            if not self._looked.is_set():
-                self._looked.set()
-                if self.session.checkpoint is None and self.pane == PANES[0].id:
-                    self.action_show_pane("training")
             await asyncio.sleep(0 if self.session.reading else LOOK_EVERY)
+            await self._look(follower)
+
+    async def _look(self, follower: Follower) -> None:
+        try:
+            watch = self.session.watch
+            self.session.look(await asyncio.to_thread(follower.look, watch))
+            self._show()
+        except Exception as error:  # the next look may go well
+            self._handle_exception(error)
+
+    async def _fill(self, entry: PaneEntry) -> None:
+        """Put a pane where only its frame was."""
+        frame, pane = self.panes[entry.id], entry.make(entry, self.session)
+        workbench = self.screen_stack[0].query_one("#workbench")
+        at = workbench.children.index(frame)
+        with self.batch_update():  # it is drawn with what it shows, or not yet
+            await frame.remove()
+            self.panes[entry.id] = pane.set_classes(frame.classes)
+            await workbench.mount(pane, before=at if at < len(workbench.children) else None)
+            pane.show()
+        if entry.id == self.pane:
+            self.action_show_pane(entry.id)
 
     def _show(self) -> None:
         run = self.session.watched
+        self._status_line.known = True
         self._status_line.run_name = run.name if run else ""
         self._status_line.status = run.status if run else None
         for pane in self.panes.values():
@@ -161,6 +198,7 @@ class TuigptApp(Guide, Leaving):
 
     async def action_new_run(self) -> None:
         """Ask for settings, start a trainer, and watch it."""
+        from tuigpt.tui.screens.new_run.form import NewRun
 
         def started(name: str | None) -> None:
             if name is not None:
@@ -189,9 +227,8 @@ class TuigptApp(Guide, Leaving):
         """Bring a pane into view and the focus into it."""
         self.pane = pane
         # Now, not with the next refresh: the next key may be on its way.
-        shown = self.panes[pane]
-        focus = shown.entry.first_focus
-        self.screen_stack[0].set_focus(self.screen_stack[0].query_one(focus))
+        for field in self.screen_stack[0].query(self.panes[pane].entry.first_focus):
+            self.screen_stack[0].set_focus(field)
 
     def on_descendant_focus(self) -> None:
         """The pane that the focus moved into, by tab or mouse, is the active one."""

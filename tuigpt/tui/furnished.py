@@ -15,7 +15,6 @@ from tuigpt.tui.messages import Acknowledged
 from tuigpt.tui.panes.pane import Pane
 from tuigpt.tui.session import Session
 from tuigpt.tui.themes import INK, THEMES, default_glyphs, default_theme
-from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.wording import one_line
 
 
@@ -75,6 +74,8 @@ class FurnishedApp(GuardedApp):
 
     def use_glyphs(self, name: str) -> None:
         """Draw charts with these characters; `auto` goes by the terminal."""
+        from tuigpt.tui.widgets.loss_chart import LossChart
+
         if name == "auto":
             name = default_glyphs(os.environ.get("TERM", ""))
         for chart in self.screen_stack[0].query(LossChart):

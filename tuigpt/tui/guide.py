@@ -1,18 +1,20 @@
-"""Finding out what can be done: the palette of commands, and the pages of help."""
+"""Finding out what can be done: the palette of commands, and the pages of help.
+
+What opens only when somebody asks for it is imported then: the first frame does not wait for it.
+"""
 
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
-from tuigpt.tui.commands import Command, all_commands, commands_of
 from tuigpt.tui.furnished import FurnishedApp
 from tuigpt.tui.guarded import LOG_FILE
-from tuigpt.tui.screens.explain import explanations
-from tuigpt.tui.screens.help import Help
-from tuigpt.tui.screens.palette import Palette
 from tuigpt.tui.themes import THEMES
-from tuigpt.tui.widgets.slider import Slider
 from tuigpt.wording import one_line
+
+if TYPE_CHECKING:
+    from tuigpt.tui.commands import Command
 
 
 class Guide(FurnishedApp):
@@ -20,6 +22,8 @@ class Guide(FurnishedApp):
 
     def commands(self) -> list[Command]:
         """Everything that can be done now; what the pane with the focus can do comes first."""
+        from tuigpt.tui.commands import Command, all_commands
+
         panes = sorted(self.panes.values(), key=lambda pane: pane.entry.id != self.active_pane)
         theme = Command("view: theme", "Change the colours", "", self._choose_theme)
         glyphs = Command(
@@ -32,16 +36,22 @@ class Guide(FurnishedApp):
             await self._choose(self.commands(), "search everything that can be done …")
 
     async def _choose_theme(self) -> None:
+        from tuigpt.tui.commands import Command
+
         names = [theme.name for theme in THEMES]
         themes = [Command(name, "", "", partial(self.use_theme, name)) for name in names]
         await self._choose(themes, "search the themes …")
 
     async def _choose_glyphs(self) -> None:
+        from tuigpt.tui.commands import Command
+
         names = ("auto", "braille", "blocks", "ascii")
         glyphs = [Command(name, "", "", partial(self.choose_glyphs, name)) for name in names]
         await self._choose(glyphs, "search the glyphs …")
 
     async def _choose(self, commands: list[Command], placeholder: str) -> None:
+        from tuigpt.tui.screens.palette import Palette
+
         def chosen(command: Command | None) -> None:
             if command is not None:
                 self.call_later(command.run)
@@ -49,6 +59,11 @@ class Guide(FurnishedApp):
         await self.push_screen(Palette(commands, placeholder), chosen)
 
     async def action_help(self) -> None:
+        from tuigpt.tui.commands import commands_of
+        from tuigpt.tui.screens.explain import explanations
+        from tuigpt.tui.screens.help import Help
+        from tuigpt.tui.widgets.slider import Slider
+
         pane = self.panes[self.active_pane]
         if self.screen is not self.screen_stack[0]:
             return

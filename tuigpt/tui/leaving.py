@@ -9,9 +9,7 @@ from typing import Any
 from textual.widgets import Input, TextArea
 
 from tuigpt.errors import UserError
-from tuigpt.tui.asking import ask
 from tuigpt.tui.furnished import FurnishedApp
-from tuigpt.tui.screens.confirm import Confirm
 
 LEAVE_WITHIN = 3.0
 """Seconds within which a second ctrl+c leaves."""
@@ -44,6 +42,9 @@ class Leaving(FurnishedApp):
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first what becomes of runs that train."""
+        from tuigpt.tui.asking import ask
+        from tuigpt.tui.screens.confirm import Confirm
+
         running = self.session.running
         if not running or isinstance(self.screen, Confirm):
             self.exit()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from tuigpt.runs.folder import Checkpoint
+if TYPE_CHECKING:
+    from tuigpt.runs.folder import Checkpoint
 
 
 @dataclass

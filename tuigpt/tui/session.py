@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuigpt.runs.folder import Checkpoint, Run
-from tuigpt.runs.follow import Snapshot
-from tuigpt.runs.history import History
 from tuigpt.settings import Settings
+
+if TYPE_CHECKING:  # what is only passed on: the first frame does not wait for it
+    from tuigpt.runs.folder import Checkpoint, Run
+    from tuigpt.runs.follow import Snapshot
+    from tuigpt.runs.history import History
 
 
 @dataclass
@@ -53,6 +56,8 @@ class Session:
     @property
     def history(self) -> History:
         """Of the watched run."""
+        from tuigpt.runs.history import History
+
         return self.snapshot.history if self.snapshot else History()
 
     @property

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from tuigpt.errors import UserError
-from tuigpt.runs import lock
 from tuigpt.runs.lock import LOCK_FILE, being_trained, is_locked, trainer_lock
 
 HOLDER = """
@@ -146,7 +145,7 @@ def test_where_there_are_no_locks_one_trains_without(
     def no_locks(*arguments: object, **options: object) -> bool:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(lock, "lock_descriptor", no_locks)
+    monkeypatch.setattr("filelock.lock_descriptor", no_locks)
     with trainer_lock(folder) as locked:
         assert not locked
 

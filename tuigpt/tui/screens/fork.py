@@ -34,7 +34,7 @@ class Fork(Dialog[str]):
     ]
 
     DEFAULT_CSS = """
-    Fork { align: center middle; }
+    Fork #dialog { max-width: 76; }
     Fork PathField { background: $boost; }
     """
 

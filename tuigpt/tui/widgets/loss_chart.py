@@ -44,14 +44,14 @@ class LossChart(Widget, can_focus=True):
         width: 1fr;
         height: 1fr;
 
-        & > .loss-chart--train { color: $text-primary; }
-        & > .loss-chart--train-raw { color: $primary 45%; }
-        & > .loss-chart--val { color: $text-warning; }
+        & > .loss-chart--train { color: $train; }
+        & > .loss-chart--train-raw { color: $noise; }
+        & > .loss-chart--val { color: $val; }
         & > .loss-chart--best { color: $text-success; text-style: bold; }
         & > .loss-chart--other { color: $text-accent; }
-        & > .loss-chart--ruler { color: $foreground 60%; }
+        & > .loss-chart--ruler { color: $foreground-muted; }
         & > .loss-chart--gap { color: $warning 40%; }
-        & > .loss-chart--axis { color: $foreground 60%; }
+        & > .loss-chart--axis { color: $foreground-muted; }
         & > .loss-chart--cursor { color: $foreground; }
         & > .loss-chart--milestone { color: $text-success; }
         & > .loss-chart--message { color: $text-error; text-style: bold; }

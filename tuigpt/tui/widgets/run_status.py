@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from textual.content import Content
 from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tuigpt.runs.status import RunStatus
 from tuigpt.wording import duration, loss_text, one_line, short_count
+
+if TYPE_CHECKING:
+    from tuigpt.runs.status import RunStatus
 
 MARKS = {
     "preparing": "◌", "training": "●", "evaluating": "●", "sampling": "●", "paused": "‖",
@@ -63,6 +66,9 @@ class RunStatusLine(Widget):
     }
     """
 
+    known: reactive[bool] = reactive(False)
+    """Whether anybody has looked yet; until then nothing is said of runs."""
+
     run_name: reactive[str] = reactive("")
     status: reactive[RunStatus | None] = reactive(None)
     said: reactive[str] = reactive("")
@@ -111,8 +117,11 @@ class RunStatusLine(Widget):
     def _parts(self) -> list[_Part]:
         status = self.status
         if status is None:
+            name = _Part(Content.styled("tuigpt", "bold"))
+            if not self.known:
+                return [name]
             return [
-                _Part(Content.styled("tuigpt", "bold")),
+                name,
                 _Part(Content("write with the poet, or train a model of your own"), rank=1),
                 _Part(Content.styled("no run yet", "$foreground-muted"), right=True),
             ]

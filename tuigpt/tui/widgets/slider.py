@@ -113,7 +113,7 @@ class Slider(Widget, can_focus=True):
         & > .slider--label { color: $foreground 70%; }
         & > .slider--fill { color: $primary; }
         & > .slider--thumb { color: $primary; }
-        & > .slider--track { color: $foreground 25%; }
+        & > .slider--track { color: $line; }
         & > .slider--value { color: $foreground; }
         & > .slider--entry { color: $foreground; text-style: reverse; }
 

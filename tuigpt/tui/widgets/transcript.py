@@ -91,6 +91,7 @@ class Transcript(ScrollView, can_focus=True):
         self.set_reactive(Transcript.placeholder, placeholder)
         self._rows: list[Row] = []
         self._width = 0
+        self._wrapped: tuple[tuple[str, int], list[Row]] = ("", 0), []
 
     def on_mount(self) -> None:
         self.anchor()
@@ -265,7 +266,7 @@ class Transcript(ScrollView, can_focus=True):
         row_number = self.scroll_offset.y + y - self._gap
         if not self._rows:
             note = self.get_component_rich_style("transcript--note")
-            lines = list(wrap([("note", self.placeholder)], width)) if self.placeholder else []
+            lines = self._placeholder_rows(width)
             number = y - max(0, self.size.height - len(lines) - 1) if self._from_below else y
             text = lines[number].text if 0 <= number < len(lines) else ""
             return Strip([Segment(text, note)]).adjust_cell_length(width, base)
@@ -288,6 +289,12 @@ class Transcript(ScrollView, can_focus=True):
             middle = Strip(Segment.apply_style(strip.crop(left, right), post_style=chosen))
             strip = Strip.join([strip.crop(0, left), middle, strip.crop(right)])
         return strip.adjust_cell_length(width, base).apply_offsets(0, row_number)
+
+    def _placeholder_rows(self, width: int) -> list[Row]:
+        if self._wrapped[0] != (self.placeholder, width):
+            rows = wrap([("note", self.placeholder)], width) if self.placeholder else []
+            self._wrapped = (self.placeholder, width), rows
+        return self._wrapped[1]
 
     def _rule(self, entry: int | None, width: int) -> Strip:
         """`── facts ───────── more facts ──`, cut on the left where there is no room."""

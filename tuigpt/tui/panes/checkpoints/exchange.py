@@ -48,7 +48,8 @@ class Errand(Dialog[str]):
     ]  # fmt: skip
 
     DEFAULT_CSS = """
-    Errand { align: center middle; }
+    Errand #dialog { max-width: 76; }
+    Errand #changes { grid-columns: 9 1fr; grid-rows: auto; }
     Errand PathField { background: $boost; }
     """
 

@@ -35,6 +35,15 @@ FORK_STEPS = 1000
 class CheckpointsPane(Keeping):
     """The browser with its keys."""
 
+    DEFAULT_CSS = """
+    CheckpointsPane {
+        #filter { height: 1; background: $boost; }
+        #headings { height: 1; color: $foreground-muted; }
+        #list { height: 1fr; }
+        #card { height: auto; text-wrap: nowrap; margin-top: 1; }
+        #total { height: auto; color: $foreground-muted; }
+    }
+    """
     BINDING_GROUP_TITLE = "Checkpoints"
     HELP = """\
 A checkpoint is the model as it was at one step. [b]enter[/b] opens it in the generate pane; on a \

@@ -10,11 +10,13 @@ from textual import work
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import Logprobs
-from tuigpt.tui.panes.generate.inside import MOST
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.panes.generate.writing import TOP
 from tuigpt.tui.widgets.next_line import NextLine
+
+MOST = 1000
+"""Candidates that are asked for: a vocabulary of characters comes whole."""
 
 PAUSE = 0.15
 """Seconds without a change before the model is asked."""

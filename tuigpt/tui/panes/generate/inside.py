@@ -25,15 +25,13 @@ from textual.widgets import Static
 
 from tuigpt.errors import UserError
 from tuigpt.generation.protocol import Candidate, Logprobs, TextScore
+from tuigpt.tui.panes.generate.ahead import MOST
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.heat_text import HeatText
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.next_line import percent, token_shown
 from tuigpt.wording import one_line
-
-MOST = 1000
-"""Candidates in the list: a vocabulary of characters stands there whole."""
 
 _PAUSE = 0.05
 """Seconds that the cursor rests on a token before the model is asked about it."""

@@ -21,7 +21,6 @@ from msgspec import Meta
 from tuigpt.config import SampleConfig
 from tuigpt.files import UnreadableFile, open_to_append, read_bytes, write_atomic
 from tuigpt.generation.protocol import TokenId, Window
-from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.panes.generate.entries import Entry, Texts
 from tuigpt.tui.panes.generate.texts import WrittenText
 
@@ -212,6 +211,8 @@ class Kept:
 
 
 def _restored(kept: KeptText) -> WrittenText:
+    from tuigpt.runs.folder import Checkpoint  # the first frame does not wait for it
+
     checkpoint = Checkpoint(
         Path(kept.path), kept.run, kept.step, None, None, kept.vocab_size, 0, "", 0, 0.0,
         built_in=kept.built_in, block_size=kept.block_size,

@@ -6,9 +6,7 @@ from pathlib import Path
 
 from tuigpt.errors import UserError
 from tuigpt.files import write_output
-from tuigpt.generation.card import card, tuigpt_command, workshop_command
 from tuigpt.paths import user_path
-from tuigpt.tui.panes.generate.save import SaveAs
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.widgets.transcript import Transcript
@@ -40,6 +38,8 @@ class Output:
                 f"no one command prints this text again: {why}", severity="warning"
             )
             return
+        from tuigpt.generation.card import tuigpt_command  # not before it is asked for
+
         extra = ["--window", "rolling"] if text.window == "rolling" else []
         command = tuigpt_command(text.checkpoint, self._home, text.prompt, config, extra)
         self._copy(command, "the command")
@@ -65,6 +65,8 @@ class Output:
                 app.notify(f"cannot write {path!r}: {error}", severity="error")
             else:
                 app.notify(f"saved {what} to {path}")
+
+        from tuigpt.tui.panes.generate.save import SaveAs
 
         app.push_screen(SaveAs(what, name), chosen)
 
@@ -102,6 +104,8 @@ class Output:
         Args:
             sha256: of its checkpoint.
         """
+        from tuigpt.generation.card import card, tuigpt_command, workshop_command
+
         config = text.one_command
         assert config is not None
         checkpoint = text.checkpoint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on, work
 from textual.app import ComposeResult
@@ -16,12 +16,9 @@ from textual.widgets import Static, TextArea
 from tuigpt.errors import ConfigError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import Logprobs, TextScore
-from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
-from tuigpt.tui.panes.generate.grid import Grid
-from tuigpt.tui.panes.generate.inside import Inside, OtherPrompt, OtherToken
 from tuigpt.tui.panes.generate.settings_bar import SettingsBar
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.texts_view import TextsView
@@ -33,6 +30,10 @@ from tuigpt.tui.widgets.next_line import NextLine
 from tuigpt.tui.widgets.prompt_box import PromptBox
 from tuigpt.wording import one_line
 
+if TYPE_CHECKING:
+    from tuigpt.runs.folder import Checkpoint
+    from tuigpt.tui.panes.generate.inside import OtherPrompt, OtherToken
+
 
 class GeneratePane(Pane):
     """A transcript, the sampling settings and a prompt box; it owns the generator process."""
@@ -40,6 +41,7 @@ class GeneratePane(Pane):
     BINDING_GROUP_TITLE = "Generate"
     HELP = HELP
 
+    SCOPED_CSS = False
     DEFAULT_CSS = """
     GeneratePane {
         & > #offer { display: none; height: 1; color: $text-accent; }
@@ -91,7 +93,6 @@ class GeneratePane(Pane):
         super().__init__(entry, session)
         self._generator: Writer = writer or GeneratorClient(session.home)
         self._view = TextsView(self._generator, session.home, id="transcript")
-        self._view.placeholder = NO_CHECKPOINT
         self._offer = Static(id="offer", markup=False)
         self._next = Ahead(self._generator, id="next")
         self._settings = SettingsBar(session.settings, id="settings")
@@ -305,6 +306,8 @@ class GeneratePane(Pane):
                 branch.branched_from = entry.place(text) + 1
                 view.write(branch, instead_of=entry)
 
+        from tuigpt.tui.panes.generate.inside import Inside  # not before it is asked for
+
         steer = self._settings.step_temperature
         self.app.push_screen(Inside(text, at, look, measure, steer, drew), closed)
 
@@ -334,7 +337,7 @@ class GeneratePane(Pane):
         self._typed = False
         entry = self._view.write(*texts, instead_of=instead_of)
         if samples > 1:
-            self.app.push_screen(Grid(self._view, entry))
+            self._open_grid(entry)
         return True
 
     def _can_write(self) -> Checkpoint | None:
@@ -346,7 +349,12 @@ class GeneratePane(Pane):
     @on(TextsView.SideBySide)
     def _side_by_side(self, event: TextsView.SideBySide) -> None:
         event.stop()
-        self.app.push_screen(Grid(self._view, event.entry))
+        self._open_grid(event.entry)
+
+    def _open_grid(self, entry: Entry) -> None:
+        from tuigpt.tui.panes.generate.grid import Grid  # not before it is asked for
+
+        self.app.push_screen(Grid(self._view, entry))
 
     def action_stop(self) -> None:
         self._view.desk.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
@@ -17,10 +18,12 @@ from textual.widgets import Input, Label
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError
 from tuigpt.generation.protocol import MAX_SAMPLES, Window
-from tuigpt.runs.folder import Checkpoint
 from tuigpt.settings import Settings
 from tuigpt.tui.panes.generate.texts import ENDLESS
 from tuigpt.tui.widgets.slider import Slider
+
+if TYPE_CHECKING:
+    from tuigpt.runs.folder import Checkpoint
 
 DEFAULTS = SampleConfig()
 

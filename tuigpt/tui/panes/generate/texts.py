@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import (
@@ -20,8 +21,10 @@ from tuigpt.generation.protocol import (
     Tokens,
     Window,
 )
-from tuigpt.runs.folder import Checkpoint
 from tuigpt.wording import symbols_shown
+
+if TYPE_CHECKING:
+    from tuigpt.runs.folder import Checkpoint
 
 ENDLESS = 1_000_000_000
 """Tokens of a text that is written until it is stopped."""

@@ -65,6 +65,19 @@ _BEFORE = (
 class TrainingPane(Pane):
     """Shows the watched run, and asks its trainer for things."""
 
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    TrainingPane {
+        #chart { height: 3fr; min-height: 5; }
+        #strips { display: none; }
+        #samples { height: 1fr; min-height: 4; }
+    }
+    .-wide TrainingPane {
+        #strips { display: block; }
+        #samples { margin-top: 1; height: 2fr; }
+    }
+    .-short TrainingPane #samples { display: none; }
+    """
     BINDING_GROUP_TITLE = "Training"
     HELP = """\
 The line falls as the model learns: [b]train[/b] is the loss on the text it studies, [b]val[/b] \

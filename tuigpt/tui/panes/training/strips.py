@@ -25,6 +25,11 @@ class Strips(Widget):
         super().__init__(id=id)
         self._rows: list[tuple[str, list[float], str]] = []
         self._drawn: tuple[object, ...] = ()
+        self._shown: tuple[Updates, int, int, int] | None = None
+
+    def on_resize(self) -> None:
+        if self._shown is not None:
+            self.show(*self._shown)
 
     def show(self, updates: Updates, first: int, last: int, tokens: int) -> None:
         """Show the updates from one step to another.
@@ -32,6 +37,7 @@ class Strips(Widget):
         Args:
             tokens: of one update.
         """
+        self._shown = updates, first, last, tokens
         columns = max(1, self.size.width - GUTTER - 10)
         mark = (len(updates.steps), updates.steps[-1] if updates.steps else 0, first, last, columns)
         if mark == self._drawn:
