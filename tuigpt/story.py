@@ -240,8 +240,8 @@ def _since_its_best(
         return Story(Mood.WORSE, stage, verdict, _LOWER_RATE, best, gap)
     return Story(
         Mood.MEMORISING, stage, f"memorising: {risen}",
-        f"the best checkpoint is that of step {best.step:,}; next time more text, a smaller model"
-        " or dropout",
+        "next time more text, a smaller model or dropout; the best checkpoint is that of step"
+        f" {best.step:,}",
         best, gap, memorising_from=best.step,
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts
 from tuigpt.runs.status import ALIVE, RunStatus
 from tuigpt.tui import asking as asking_module
 from tuigpt.tui import starting as starting_module
-from tuigpt.tui.messages import Acknowledged
+from tuigpt.tui.messages import Acknowledged, WatchRun
 from tuigpt.tui.panes.training.headline import Headline
 from tuigpt.tui.panes.training.pane import TrainingPane
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -92,6 +92,9 @@ class Host(InkApp):
         return "\n".join(
             str(self.query_one(f"#{part}", Static).render()) for part in ("samples-rule", "sample")
         )
+
+    def on_watch_run(self, event: WatchRun) -> None:
+        self.said.append(f"watch {event.name}")
 
     def on_acknowledged(self, event: Acknowledged) -> None:
         self.said.append(event.text)
@@ -262,9 +265,10 @@ async def test_the_curves_can_be_taken_along(
         assert written.startswith("<svg") and "train" in written
 
 
-ALWAYS = {"next_unit", "smooth(-1)", "smooth(1)", "overlay", "replay", "log", "save_csv",
+ALWAYS = {"next_unit", "smooth(-1)", "smooth(1)", "runs", "replay", "log", "save_csv",
           "save_loss_log", "save_svg"}  # fmt: skip
-RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard"}
+RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard", "fork"}
+ENDED = {"again", "write", "fork"}
 
 
 @pytest.fixture
@@ -289,10 +293,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         ("training", RUNNING),
         ("evaluating", RUNNING),
         ("paused", RUNNING - {"pause"} | {"unpause"}),
-        ("stopped", {"resume_run", "again"}),
-        ("lost", {"resume_run", "again"}),
-        ("failed", {"resume_run", "again"}),
-        ("finished", {"extend", "again"}),
+        ("stopped", ENDED | {"resume_run"}),
+        ("lost", ENDED | {"resume_run"}),
+        ("failed", ENDED | {"resume_run"}),
+        ("finished", ENDED | {"extend"}),
     ],
 )
 async def test_only_what_can_be_done_is_offered(
@@ -307,7 +311,7 @@ async def test_only_what_can_be_done_is_offered(
         if "resume_run" in offered:
             await pilot.press("r")
         await pilot.pause()
-        assert len(asked) == len(offered - {"change", "discard", "extend", "again"})
+        assert len(asked) == len(offered - ENDED - {"change", "discard", "extend"})
 
 
 async def test_a_finished_run_is_trained_further(asked: list[str]) -> None:
@@ -380,3 +384,24 @@ async def test_an_unchanged_run_is_not_drawn_anew(monkeypatch: pytest.MonkeyPatc
         app.show(run(), same, True)
         monkeypatch.setattr(app.query_one(LossChart), "refresh", lambda *a: pytest.fail("drawn"))
         app.show(run(), same, False)
+
+
+async def test_other_runs_are_chosen_to_be_laid_over_the_chart_or_watched(tmp_path: Path) -> None:
+    app = Host()
+    other = replace(run("finished", name="older"), folder=tmp_path / "older")
+    other.folder.mkdir()
+    lines = [{"kind": "eval", "step": n, "val_loss": 2.5} for n in range(0, 200, 10)]
+    other.metrics.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    async with app.run_test(size=(100, 40)) as pilot:
+        now = history(*(step(n) for n in range(1, 200)))
+        app.pane.session.snapshot = Snapshot((run(), other), None, run(), now, True)
+        app.pane.show()
+        await pilot.press("o", "down", "space", "escape")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert "a older" in app.chart.splitlines()[0]
+        await pilot.press("x", "x")  # also along another axis and back
+        assert "a older" in app.chart
+        await pilot.press("o", "down", "enter")
+        await pilot.pause()
+        assert app.said[-1] == "watch older"

@@ -6,7 +6,6 @@ into its status as `answered`; so none is lost when two come within one step.
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -82,8 +81,8 @@ CHANGEABLE: Mapping[str, Changeable] = {
     for setting in (
         Changeable("learning_rate", TrainConfig, live=True),
         Changeable("dropout", GPTConfig, live=True),
-        Changeable("max_steps", TrainConfig),
-        Changeable("patience", TrainConfig),
+        Changeable("max_steps", TrainConfig, live=True),
+        Changeable("patience", TrainConfig, live=True),
         Changeable("device", TrainConfig, kept=False),
         Changeable("checkpoint_interval", TrainConfig, kept=False),
     )
@@ -118,7 +117,7 @@ def _change(setting: Changeable) -> Action:
         setting.name,
         f"{setting.help}; from the next step on",
         f"changing the {words} after this step",
-        words + " changed from {before:g} to {value:g}",
+        words + " changed from {before:.10g} to {value:.10g}",
         setting=setting,
     )
 
@@ -174,7 +173,7 @@ class _Entry(msgspec.Struct):
         action = ACTIONS.get(self.action)
         if action is None or (self.value is None) != (action.setting is None):
             return None
-        if self.value is not None and not math.isfinite(self.value):
+        if self.value is not None and not abs(self.value) < 2**53:  # nor is NaN
             return None
         return Request(action, self.value)
 

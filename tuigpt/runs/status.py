@@ -51,6 +51,7 @@ class RunStatus:
         answered: number of the newest request in `control.json` that was carried out.
         progress: share done of the evaluation or sample under way, from 0 to 1.
         learning_rate: the highest of the schedule.
+        patience: evaluations in a row without a better val loss that end the run; 0 is any number.
         characters_per_token: of the newest evaluation; 1 where tokens are characters.
         train_characters_per_token: of the training part, or None where the file does not tell.
         step_seconds: recent mean time of an update, without evaluations.
@@ -70,6 +71,7 @@ class RunStatus:
     progress: Annotated[float, Meta(ge=0, le=1)] = 0.0
     learning_rate: _Amount = 0.0
     dropout: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    patience: Count = 0
     train_loss: float | None = None
     val_loss: float | None = None
     best_val_loss: float | None = None

@@ -253,11 +253,12 @@ class _Training:
                 break
 
     def _change(self, request: Request) -> str:
-        assert request.action.setting is not None and request.value is not None
-        name, trainer = request.action.setting.name, self._trainer
+        setting = request.action.setting
+        assert setting is not None and request.value is not None
+        name, trainer = setting.name, self._trainer
         before = {**asdict(trainer.config), **asdict(trainer.model.config)}[name]
-        change: dict[str, Any] = {name: request.value}
         try:
+            change: dict[str, Any] = {name: setting.parse(f"{request.value:.17g}")}
             trainer.change(**change)
         except ConfigError as error:
             return f"not changed: {error}"

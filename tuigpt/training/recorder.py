@@ -333,7 +333,7 @@ class Recorder:
         config = self._trainer.config
         self.status = replace(
             self.status, max_steps=config.max_steps, learning_rate=config.learning_rate,
-            dropout=self._trainer.model.config.dropout,
+            dropout=self._trainer.model.config.dropout, patience=config.patience,
         )  # fmt: skip
 
     def changed(self, setting: str, message: str) -> None:

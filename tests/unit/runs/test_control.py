@@ -176,7 +176,7 @@ def test_the_table_explains_each_action_and_answers_in_words() -> None:
 
 def test_a_setting_is_checked_by_the_configuration_that_has_it() -> None:
     assert CHANGEABLE["learning_rate"].parse("1e-3") == 1e-3
-    assert CHANGEABLE["dropout"].live and not CHANGEABLE["max_steps"].live
+    assert CHANGEABLE["dropout"].live and not CHANGEABLE["device"].live
     for name, text in (("dropout", "1.5"), ("learning_rate", "much"), ("patience", "-1")):
         with pytest.raises(ConfigError) as raised:
             CHANGEABLE[name].parse(text)

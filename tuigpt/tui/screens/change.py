@@ -42,7 +42,7 @@ class Change(Dialog[dict[str, float]]):
                 for name, setting in LIVE.items():
                     yield Label(name.replace("_", " "))
                     yield Input(
-                        f"{self._present[name]:g}", id=name, compact=True,
+                        f"{self._present[name]:.10g}", id=name, compact=True,
                         tooltip=setting.help,
                     )  # fmt: skip
             yield Static("It holds from the next step on, and is logged.", id="hint", markup=False)
@@ -83,7 +83,7 @@ class Change(Dialog[dict[str, float]]):
             values = self._values()
         except ConfigError:
             return
-        as_shown = {name: float(f"{x:g}") for name, x in self._present.items()}
+        as_shown = {name: float(f"{x:.10g}") for name, x in self._present.items()}
         self.answer({name: x for name, x in values.items() if x != as_shown[name]})
 
     @on(Button.Pressed, "#back")

@@ -123,6 +123,11 @@ class Curves:
         record = self._run.record if self._run else None
         return record.baselines if record else Baselines()
 
+    @property
+    def shown_to_others(self) -> Series:
+        """What another run's chart shows of this one: val, or train where there is none."""
+        return self._val or self._train
+
     def story(self) -> Story:
         """What is to be said of the run so far."""
         record = self._run.record if self._run else None
@@ -183,15 +188,3 @@ def _count(series: Series) -> int:
 def _at(points: Points, count: int) -> Point | None:
     """The last of the first so many points, or None where there are fewer."""
     return points[count - 1] if 0 < count <= len(points) else None
-
-
-def other_run(letter: str, name: str, history: History, unit: str) -> Other:
-    """Another run's val loss, or its train loss where it has no val, to lay over a chart.
-
-    Only steps compare between runs of different batches; on another axis there is none.
-    """
-    curve = Series(100.0 if not history.val else 1.0)
-    points = history.val or history.train
-    if unit == "step":
-        curve.extend(array("d", points.steps), points.values)
-    return Other(letter, name, curve)

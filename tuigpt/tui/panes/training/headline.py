@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -23,15 +24,22 @@ _SIGNS = {Mood.MEMORISING: "⚠ ", Mood.WORSE: "⚠ ", Mood.DIVERGED: "✗ "}
 
 
 class Headline(Widget):
-    """Two lines: what the model can do, and whether it still learns.
+    """What the model can do, and whether it still learns, in two lines; advice may be a third.
 
     What needs attention comes first: of a model that memorises that it does so.
     """
 
-    DEFAULT_CSS = "Headline { height: 2; }"
+    DEFAULT_CSS = "Headline { height: auto; min-height: 2; max-height: 3; }"
 
-    lines: reactive[tuple[tuple[Content, Content], ...]] = reactive((), layout=False)
+    lines: reactive[tuple[tuple[Content, Content], ...]] = reactive(())
     """Left and right of each line."""
+
+    def watch_lines(self, before: tuple[object, ...], lines: tuple[object, ...]) -> None:
+        if len(before) != len(lines):
+            self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self.lines)
 
     def tell(self, story: Story, readout: str = "", ending: str = "") -> None:
         """Show a story.
@@ -56,7 +64,8 @@ class Headline(Widget):
         right = [Content.styled(text, "$foreground 80%") for text in (numbers, gap)]
         if readout:
             right = [Content(""), Content.styled(readout, "$foreground")]
-        self.lines = ((first, right[0]), (second, right[1]))
+        more = [Content(story.advice)] if ending and story.advice else []
+        self.lines = ((first, right[0]), (second, right[1]), *((a, Content("")) for a in more))
 
     def say(self, *words: Content | str) -> None:
         """Show plain words in place of a story, a line each."""
@@ -65,7 +74,7 @@ class Headline(Widget):
     def render(self) -> Content:
         width = self.size.width
         rows = []
-        for left, right in self.lines[:2]:
+        for left, right in self.lines[: self.size.height]:
             room = width - right.cell_length - 2
             if left.cell_length > room and right.cell_length and "step" not in right.plain:
                 right, room = Content(""), width  # the sentence matters more than the number

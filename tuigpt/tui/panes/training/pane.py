@@ -13,41 +13,30 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.content import Content
-from textual.reactive import reactive
 from textual.timer import Timer
 
-from tuigpt.charts.plot import Other
 from tuigpt.loss import is_measured
-from tuigpt.runs.control import ACTIONS
 from tuigpt.runs.folder import TRAINER_LOG, Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.history import History
-from tuigpt.runs.metrics import MetricsTail
-from tuigpt.runs.status import ALIVE
-from tuigpt.tui.asking import ask
 from tuigpt.tui.messages import Acknowledged, WatchRun
-from tuigpt.tui.panes.pane import Pane, PaneEntry
-from tuigpt.tui.panes.training.curves import SMOOTHING, Curves, other_run
+from tuigpt.tui.panes.pane import PaneEntry
+from tuigpt.tui.panes.training.choose_runs import ChooseRuns, Chosen
+from tuigpt.tui.panes.training.curves import SMOOTHING, Curves
+from tuigpt.tui.panes.training.endings import broken, ended
 from tuigpt.tui.panes.training.headline import Headline
+from tuigpt.tui.panes.training.overlays import Overlay, chosen, read_history
 from tuigpt.tui.panes.training.samples import Samples
+from tuigpt.tui.panes.training.steering import Steering
 from tuigpt.tui.panes.training.strips import Strips
 from tuigpt.tui.panes.training.take_along import save_csv, save_loss_log, save_svg
-from tuigpt.tui.screens.change import LIVE, Change
-from tuigpt.tui.screens.confirm import Confirm
-from tuigpt.tui.screens.extend import Extend
-from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.text_file import TextFile
 from tuigpt.tui.session import Session
-from tuigpt.tui.starting import train_further
 from tuigpt.tui.widgets.loss_chart import LossChart
-from tuigpt.wording import duration, loss_text, one_line
+from tuigpt.wording import duration, loss_text
 
 REPLAY_SECONDS, REPLAY_FRAMES = 20.0, 10
 """How long a replay takes, and how many pictures a second it has."""
-
-LETTERS = "abcdefgh"
-"""Tell runs that are laid over the chart apart."""
 
 _WAITING = {
     "preparing": "Reading the text and building the model …",
@@ -62,7 +51,7 @@ _BEFORE = (
 )
 
 
-class TrainingPane(Pane):
+class TrainingPane(Steering):
     """Shows the watched run, and asks its trainer for things."""
 
     SCOPED_CSS = False
@@ -106,23 +95,28 @@ A trainer keeps training when you close the app."""
         Binding("e", "evaluate", "evaluate", id="train.evaluate", show=False,
                 tooltip="Measure the val loss now"),
         Binding("c", "change", "change", id="train.change",
-                tooltip="Give the training another learning rate or dropout"),
+                tooltip="Give the training another learning rate, dropout, length or patience"),
         Binding("d", "discard", "discard", id="train.discard",
                 tooltip="End the training and delete its run, after asking"),
+        Binding("w", "write", "write", id="train.write",
+                tooltip="Open this run's best checkpoint and write with it"),
         Binding("r", "resume_run", "resume", id="train.resume",
                 tooltip="Train this run further from where it was stopped"),
         Binding("r", "extend", "more steps", id="train.extend",
                 tooltip="Train this finished run further, with more steps"),
-        Binding("a", "again", "again, otherwise", id="train.again",
+        Binding("n,a", "again", "again, otherwise", key_display="n", id="train.again",
                 tooltip="Train anew with this run's settings, after changing some of them"),
+        Binding("f", "fork", "fork", id="train.fork", show=False,
+                tooltip="Begin a new run with the weights of the checkpoint before the cursor, or"
+                        " of the best one"),
         Binding("x", "next_unit", "steps/time", id="chart.unit", show=False,
                 tooltip="Count steps, tokens, readings of the text or time along the chart"),
         Binding("left_square_bracket", "smooth(-1)", "less smoothing", id="chart.rougher",
                 show=False, tooltip="Smooth the train loss less"),
         Binding("right_square_bracket", "smooth(1)", "more smoothing", id="chart.smoother",
                 show=False, tooltip="Smooth the train loss more"),
-        Binding("o", "overlay", "other runs", id="chart.overlay", show=False,
-                tooltip="Lay your other runs over the chart, or take them away"),
+        Binding("o", "runs", "other runs", id="chart.overlay",
+                tooltip="Choose which run to watch, and which to lay over its chart"),
         Binding("v", "replay", "replay", id="train.replay", show=False,
                 tooltip="Watch the run again from its log, in twenty seconds"),
         Binding("t", "log", "trainer's log", id="train.log", show=False,
@@ -135,9 +129,6 @@ A trainer keeps training when you close the app."""
                 tooltip="Write the chart as it is now to an SVG file"),
     ]  # fmt: skip
 
-    state: reactive[str] = reactive("", bindings=True, repaint=False)
-    """Of the run that is shown (see `RunStatus`), or nothing."""
-
     def __init__(self, entry: PaneEntry, session: Session) -> None:
         super().__init__(entry, session)
         self._headline = Headline(id="headline")
@@ -148,7 +139,7 @@ A trainer keeps training when you close the app."""
         self._told: Snapshot | None = None
         self._shown: tuple[object, ...] = ()
         self._shown_run = ""
-        self._others: tuple[Other, ...] = ()
+        self._overlays: list[Overlay] = []
         self._replay: Timer | None = None
         self._poet_history: History | None = None
 
@@ -183,10 +174,12 @@ A trainer keeps training when you close the app."""
             self._shown_run = name
             self.name_subject(name)
             self._end_replay()
-            self._others = ()
+            self._overlays = [over for over in self._overlays if over.run.name != name]
             self._chart.action_reset()
+        trained = {r.name for r in self.session.runs if r.status.alive}
+        grown = [over.read() for over in self._overlays if over.run.name in trained]
         mark = (name, self.state, run.status.message if run else "", bool(self._poet_history))
-        if self.session.grown or mark != self._shown:
+        if self.session.grown or any(grown) or mark != self._shown:
             self._shown = mark
             self._samples.show(self._history.samples)
             self._draw()
@@ -201,11 +194,12 @@ A trainer keeps training when you close the app."""
             return
         story = curves.story()
         lines = [_WAITING[run.status.state]] if run.status.state in _WAITING else []
-        self._chart.picture = curves.picture(story, self._poet_val, self._others, lines)
+        others = [over.drawn(curves.unit, curves.memory) for over in self._overlays]
+        self._chart.picture = curves.picture(story, self._poet_val, others, lines)
         if run.status.state in ("failed", "lost"):
-            self._headline.say(*_broken(run))
+            self._headline.say(*broken(run))
         else:
-            self._headline.tell(story, self._readout(), self._ending(run, story.best is not None))
+            self._headline.tell(story, self._readout(), self._ending(run))
         record = run.record
         if record is not None:
             first, last = self._chart.view.shown(self._chart.picture)
@@ -220,20 +214,21 @@ A trainer keeps training when you close the app."""
         best = poet.best if poet else None
         return best.val_loss if best and is_measured(best.val_loss) else None
 
-    def _ending(self, run: Run, measured: bool) -> str:
+    def _ending(self, run: Run) -> str:
         """What can be done with a run that trains no more."""
         if self._curves.until is not None:
             return f"replay: step {self._curves.until:,}   v ends it"
         if self.session.watched is None:
             return "this is how the poet learned; ctrl+n trains a model of your own"
-        if run.status.state == "paused":
-            return "paused: p trains on"
-        if run.status.state not in ("finished", "stopped"):
-            return ""
-        more = "r trains further" if run.last else ""
-        return (
-            f"{run.status.state}: {more}   enter in ^o writes with the best" if measured else more
-        )
+        return ended(run)
+
+    def step_read(self) -> int | None:
+        x = self._chart.view.cursor
+        return None if x is None else self._curves.step_at(x)
+
+    def action_sample(self) -> None:
+        self._samples.follow()
+        super().action_sample()
 
     def _readout(self) -> str:
         """What the cursor stands on."""
@@ -265,7 +260,6 @@ A trainer keeps training when you close the app."""
         units = self._curves.units
         at = units.index(self._curves.unit) if self._curves.unit in units else -1
         self._curves.unit = units[(at + 1) % len(units)]
-        self._others = ()
         self._chart.action_reset()
         self._draw()
 
@@ -276,23 +270,30 @@ A trainer keeps training when you close the app."""
         self.post_message(Acknowledged(f"train smoothed over {self._curves.memory:,} updates"))
         self._draw()
 
-    async def action_overlay(self) -> None:
-        """Lay the newest other runs over the chart, or take them away."""
-        if self._others:
-            self._others = ()
-            self._draw()
+    async def action_runs(self) -> None:
+        """Choose which run to watch, and which to lay over its chart."""
+        runs = [run for run in self._all_runs if not run.problem]
+        over = [overlay.run.name for overlay in self._overlays]
+        await self.app.push_screen(ChooseRuns(runs, self._shown_run, over), self._choose)
+
+    @property
+    def _all_runs(self) -> list[Run]:
+        poet = self.session.poet
+        return [*self.session.runs, *((poet,) if poet is not None else ())]
+
+    def _choose(self, answer: Chosen | None) -> None:
+        if answer is None:
             return
-        run = self.session.watched
-        others = [r for r in self.session.runs if run and r.name != run.name and not r.problem]
-        if self.session.poet is not None and run is not None and not run.built_in:
-            others.append(self.session.poet)
-        found = []
-        for letter, other in zip(LETTERS, others, strict=False):
-            history = await asyncio.to_thread(_read_history, other)
-            found.append(other_run(letter, other.name, history, self._curves.unit))
-        self._others = tuple(found)
-        if not found:
-            self.post_message(Acknowledged("there is no other run to lay over this one"))
+        if answer.watch:
+            self.post_message(WatchRun(answer.watch))
+        self._lay_over(answer.over)
+
+    @work(group="overlays", exclusive=True)
+    async def _lay_over(self, names: tuple[str, ...]) -> None:
+        overlays = chosen(names, self._overlays, self._all_runs)
+        for overlay in overlays:
+            await asyncio.to_thread(overlay.read)
+        self._overlays = overlays
         self._draw()
 
     def action_replay(self) -> None:
@@ -324,7 +325,7 @@ A trainer keeps training when you close the app."""
     @work(group="poet", exclusive=True)
     async def _play_the_poet(self, poet: Run) -> None:
         """Before there is a run, show how the built-in model learned."""
-        self._poet_history = await asyncio.to_thread(_read_history, poet)
+        self._poet_history = await asyncio.to_thread(read_history, poet)
         if self.session.watched is None and self._replay is None:
             self.action_replay()
 
@@ -333,17 +334,6 @@ A trainer keeps training when you close the app."""
         run = self.session.watched
         if run is not None:
             await self.app.push_screen(TextFile(run.folder / TRAINER_LOG, "the trainer's log"))
-
-    async def action_again(self) -> None:
-        """Open the form of a new run, filled in as for this one."""
-
-        def started(name: str | None) -> None:
-            if name is not None:
-                self.post_message(WatchRun(name))
-
-        run = self.session.watched
-        if run is not None and run.record is not None:
-            await self.app.push_screen(NewRun(self.session.home, run.record), started)
 
     # --- taking it along ---
 
@@ -370,133 +360,3 @@ A trainer keeps training when you close the app."""
             self.app.notify(f"cannot write {str(path)!r}: {why}", severity="error")
         else:
             self.post_message(Acknowledged(f"wrote {path}"))
-
-    # --- what can be asked of the run ---
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what the run can do now is in the footer."""
-        alive = self.state in ALIVE
-        match action:
-            case "stop" | "sample" | "checkpoint" | "evaluate" | "change" | "discard":
-                return alive
-            case "pause":
-                return alive and self.state != "paused"
-            case "unpause":
-                return self.state == "paused"
-            case "again":
-                run = self.session.watched
-                known = run is not None and run.record is not None and not run.built_in
-                return known and not alive
-            case "extend":
-                run = self.session.watched
-                return (
-                    self.state == "finished"
-                    and run is not None
-                    and run.last is not None
-                    and not run.built_in
-                )
-            case "resume_run":
-                run = self.session.watched
-                over = self.state in ("stopped", "lost", "failed")
-                return over and run is not None and run.last is not None
-        return True
-
-    def _ask(self, action: str, run: Run | None = None) -> None:
-        run = run or self.session.watched
-        if run is not None and ask(self.app, run, action):
-            self.post_message(Acknowledged(f"{ACTIONS[action].at_once} …"))
-
-    def action_pause(self) -> None:
-        self._ask("pause")
-
-    def action_unpause(self) -> None:
-        self._ask("resume")
-
-    def action_stop(self) -> None:
-        self._ask("stop")
-
-    def action_sample(self) -> None:
-        self._samples.follow()
-        self._ask("sample")
-
-    def action_evaluate(self) -> None:
-        self._ask("evaluate")
-
-    def action_checkpoint(self) -> None:
-        self._ask("checkpoint")
-
-    async def action_change(self) -> None:
-        """Ask for another learning rate or dropout, and pass it on."""
-        run = self.session.watched
-        if run is None:
-            return
-
-        def changed(wanted: dict[str, float] | None) -> None:
-            for setting, value in (wanted or {}).items():
-                if not ask(self.app, run, setting, value):
-                    return
-
-        present = {name: getattr(run.status, name) for name in LIVE}
-        await self.app.push_screen(Change(run.name, present), changed)
-
-    async def action_discard(self) -> None:
-        """Ask whether to end the training and delete its run."""
-        run = self.session.watched
-        if run is None:
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer == "discard":
-                self._ask("discard", run)
-
-        count = len(run.checkpoints)
-        what = f"{run.name} and its log"
-        if count:
-            what = f"{run.name}, its log and its {count} checkpoint{'s' * (count > 1)}"
-        answers = [("keep", "Keep it"), ("discard", "End the training and delete it")]
-        await self.app.push_screen(Confirm(f"Delete {what}?", answers), answered)
-
-    def action_resume_run(self) -> None:
-        """Start a trainer that continues the watched run."""
-        self._start_again(())
-
-    async def action_extend(self) -> None:
-        """Ask for more steps, and train the finished run further."""
-        run = self.session.watched
-        if run is None:
-            return
-
-        def answered(steps: int | None) -> None:
-            if steps is not None:
-                self._start_again((f"--max-steps={steps}",))
-
-        await self.app.push_screen(Extend(run.name, run.status.step), answered)
-
-    @work(group="resume", exclusive=True)
-    async def _start_again(self, flags: tuple[str, ...]) -> None:
-        """Start a trainer for the watched run, and tell if it refuses."""
-        run = self.session.watched
-        if run is None:
-            return
-        await train_further(self, self.session.home, run.name, flags)
-
-
-def _broken(run: Run) -> tuple[Content, str]:
-    """What to say of a run that failed, or whose trainer died without a word."""
-    how = "failed" if run.status.state == "failed" else "is lost"
-    words = Content.styled(f"✗ this run {how}: {one_line(run.status.message)}", "bold $text-error")
-    if run.last is None:
-        return words, "it saved nothing before it ended: ctrl+n starts anew"
-    return words, f"r resumes from step {run.last.step:,}"
-
-
-def _read_history(run: Run) -> History:
-    """The whole history of a run, from its log."""
-    record = run.record
-    history = History(record.corpus.characters_per_token if record else None)
-    tail = MetricsTail(run.metrics)
-    while True:
-        lines, _ = tail.read_new()
-        history.add(lines)
-        if not tail.more:
-            return history
