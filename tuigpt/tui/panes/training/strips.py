@@ -26,7 +26,6 @@ class Strips(Widget):
         self._rows: list[tuple[str, list[float], str]] = []
         self._drawn: tuple[object, ...] = ()
         self._shown: tuple[Updates, int, int, int] | None = None
-        self._shown: tuple[Updates, int, int, int] | None = None
 
     def on_resize(self) -> None:
         if self._shown is not None:
@@ -38,7 +37,6 @@ class Strips(Widget):
         Args:
             tokens: of one update.
         """
-        self._shown = updates, first, last, tokens
         self._shown = updates, first, last, tokens
         columns = max(1, self.size.width - GUTTER - 10)
         mark = (len(updates.steps), updates.steps[-1] if updates.steps else 0, first, last, columns)
@@ -60,10 +58,6 @@ class Strips(Widget):
             course = _columns(updates.steps[start:end], shown, first, last, columns)
             self._rows.append((name, course, words))
         self.refresh()
-
-    def on_resize(self) -> None:
-        if self._shown is not None:
-            self.show(*self._shown)
 
     def render(self) -> Content:
         return Content("\n").join(
