@@ -29,6 +29,7 @@ from tuigpt.generation.protocol import (
     TextScore,
     Tokens,
     Verified,
+    WindowSpeeds,
 )
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.follow import Snapshot
@@ -80,7 +81,7 @@ class FakeWriter:
         samples = options.get("samples", 1)
         text = "".join(map(chr, options.get("forced_ids", ())))
         number = len(self.asked)
-        yield Started(number, prompt, "", 0, 11)
+        yield Started(number, prompt, "", 0, 11, 16, len(prompt))
         rest = WRITTEN.removeprefix(text) if text != WRITTEN else " and on"
         for at, character in enumerate(rest):
             if at == self.hold:
@@ -113,6 +114,9 @@ class FakeWriter:
     async def score(self, checkpoint: Path, text: str) -> TextScore:
         nats = [0.5 + len(checkpoint.stem) % 2] * (len(text) - 1)
         return TextScore(text, "", 0, len(nats), nats, 0.5, 0.72, 1.6, [1] * len(text))
+
+    async def window_speeds(self, checkpoint: Path) -> WindowSpeeds:
+        return WindowSpeeds(24.4, 1300.0)
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

@@ -132,8 +132,10 @@ class TestWriting:
     ) -> None:
         async with open_app(80, 24, writer=writer) as pilot:
             await press(pilot, "f7", "exact past 16")
-            await press(pilot, "enter", "/s ──")
+            await press(pilot, "enter", "past the context: it sees the newest 16 tokens")
+            await until(pilot, lambda: shows(pilot, "exact past 16 ─"))
             assert writer.asked[0]["window"] == "sliding"
+            await until(pilot, lambda: shows(pilot, "exact 24/s f7 rolling 1.3k/s"))
 
     async def test_tab_goes_from_the_prompt_to_the_temperature_and_back(
         self, open_app: OpenApp

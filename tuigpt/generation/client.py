@@ -36,9 +36,12 @@ from tuigpt.generation.protocol import (
     SetPace,
     TextFacts,
     TextScore,
+    TimeWindows,
     Verified,
     Verify,
     Window,
+    WindowSpeeds,
+    WindowsTimed,
     Work,
     decode_report,
     encode,
@@ -199,6 +202,12 @@ class GeneratorClient:
         report = await self._answer(command)
         assert isinstance(report, Compared)
         return report.found
+
+    async def window_speeds(self, checkpoint: Path) -> WindowSpeeds:
+        """How quickly a model writes past its context. Raises UserError when it cannot."""
+        report = await self._answer(TimeWindows(next(self._numbers), os.fsencode(checkpoint)))
+        assert isinstance(report, WindowsTimed)
+        return report.speeds
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

@@ -6,6 +6,7 @@ Each function takes a checkpoint that `open_checkpoint` opened, and text as a us
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,9 +22,12 @@ from tuigpt.generation.decode import (
     refuse_broken_weights,
 )
 from tuigpt.generation.logprobs import logprobs, surprises
-from tuigpt.generation.protocol import Logprobs, TextScore
+from tuigpt.generation.protocol import Logprobs, TextScore, Window, WindowSpeeds
 from tuigpt.loss import bits
 from tuigpt.model.checkpoint import LoadedCheckpoint, load_checkpoint
+
+_MOMENT = 0.25
+"""Seconds over which a speed is taken."""
 
 OnProgress = Callable[[int, int], None]
 """Called with how much of the work is done and how much there is; it may raise to end it."""
@@ -96,6 +100,31 @@ def score(
         perplexity=_exp(total / len(nats)) if len(nats) else None,
         token_characters=lengths,
     )
+
+
+def window_speeds(loaded: LoadedCheckpoint) -> WindowSpeeds:
+    """How quickly the model writes past its context, with each window, in less than a second.
+
+    Raises:
+        UserError: the weights are broken.
+    """
+    size = loaded.model.config.block_size
+    ids, config = torch.zeros(size, dtype=torch.int64), SampleConfig(max_new_tokens=size + 4)
+
+    def speed(window: Window, most: int) -> float:
+        """Over `most` tokens, or as many as come in a moment."""
+        generator = TextGenerator(loaded.model, ids, config, window=window)
+        next(generator)
+        began, count = time.monotonic(), 0
+        for _ in generator:
+            count += 1
+            seconds = time.monotonic() - began
+            if count >= most or seconds > _MOMENT:
+                break
+        return count / max(seconds, 1e-9)
+
+    # A rolling window costs one reading and then so many quick tokens.
+    return WindowSpeeds(sliding=speed("sliding", 3), rolling=speed("rolling", max(1, size // 2)))
 
 
 def verify(

@@ -13,6 +13,7 @@ weights must be read, any number of `CommandProgress`, and exactly one last repo
     Score       Scored
     FindCopies  CopiesFound
     Compare     Compared
+    TimeWindows WindowsTimed
     Verify      Verified
 
 A cancelled command ends with `Done` too. When the pipe is full the process waits, so an app that
@@ -152,6 +153,13 @@ class TextFacts(msgspec.Struct, frozen=True):
     real_words: float | None
 
 
+class WindowSpeeds(msgspec.Struct, frozen=True):
+    """Tokens a second, past the model's context, of one text."""
+
+    sliding: float
+    rolling: float
+
+
 class Generate(_Message, frozen=True):
     """Command: write text after a prompt.
 
@@ -242,6 +250,13 @@ class Compare(_Message, frozen=True):
     at_least: Annotated[int, Meta(ge=1, lt=2**31)] = 20
 
 
+class TimeWindows(_Message, frozen=True):
+    """Command: measure how quickly the model writes past its context."""
+
+    id: CommandId
+    checkpoint: PathBytes
+
+
 class Verify(_Message, frozen=True):
     """Command: compare tokens that were generated with what the plain loop generates."""
 
@@ -275,6 +290,7 @@ class Started(_Message, frozen=True):
         out_of_sight: how many tokens at the prompt's start lie before the model's context.
         vocab_size: of the model, the highest top_k that differs from off.
         block_size: of the model, its context in tokens.
+        prompt_tokens: how many tokens the prompt has.
     """
 
     id: CommandId
@@ -283,6 +299,7 @@ class Started(_Message, frozen=True):
     out_of_sight: int
     vocab_size: int
     block_size: int = 0
+    prompt_tokens: int = 0
 
 
 class Tokens(_Message, frozen=True):
@@ -362,6 +379,13 @@ class Compared(_Message, frozen=True):
     found: list[TextFacts]
 
 
+class WindowsTimed(_Message, frozen=True):
+    """Report: tokens a second with each window."""
+
+    id: CommandId
+    speeds: WindowSpeeds
+
+
 class Verified(_Message, frozen=True):
     """Report: where the text first differs from the plain loop's (None: nowhere), and the
     checkpoint's sha256."""
@@ -378,9 +402,9 @@ class Failed(_Message, frozen=True):
     message: str
 
 
-Work = Generate | NextToken | Score | FindCopies | Compare | Verify
+Work = Generate | NextToken | Score | FindCopies | Compare | TimeWindows | Verify
 Command = Work | SetConfig | SetPace | Cancel
-Last = Done | NextTokenFound | Scored | CopiesFound | Compared | Verified | Failed
+Last = Done | NextTokenFound | Scored | CopiesFound | Compared | WindowsTimed | Verified | Failed
 Report = Loading | CommandProgress | Started | Tokens | ConfigChanged | Last
 
 

@@ -136,6 +136,8 @@ class Server:
                 corpus = find_corpus(path, loaded.header.corpus)
                 facts = compare(corpus, command.texts, command.at_least, cache)
                 return p.Compared(command.id, facts)
+            case p.TimeWindows():
+                return p.WindowsTimed(command.id, judge.window_speeds(loaded))
             case p.Verify():
                 ids = read_prompt(command.prompt, loaded.tokenizer).ids
                 place = judge.verify(loaded, ids, command.config, command.ids, progress)
@@ -154,8 +156,11 @@ class Server:
         size = loaded.model.config.block_size
         out_of_sight = max(0, len(prompt.ids) + len(command.forced_ids) - size)
         vocab_size = loaded.tokenizer.vocab_size
+        length = len(prompt.ids)
         self._send(
-            p.Started(command.id, prompt.text, prompt.dropped, out_of_sight, vocab_size, size)
+            p.Started(
+                command.id, prompt.text, prompt.dropped, out_of_sight, vocab_size, size, length
+            )
         )
         began = time.monotonic()
         outbox = _Outbox(command, loaded.tokenizer)

@@ -8,7 +8,7 @@ import torch
 from tuigpt.config import GPTConfig, SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.generation.decode import plain
-from tuigpt.generation.judge import next_token, score
+from tuigpt.generation.judge import next_token, score, window_speeds
 from tuigpt.generation.logprobs import logprobs, surprises
 from tuigpt.model.checkpoint import LoadedCheckpoint
 from tuigpt.model.gpt import GPT
@@ -114,3 +114,8 @@ def test_a_text_without_two_known_tokens_has_no_score(text: str) -> None:
     found = score(LoadedCheckpoint(make_model(), LETTERS, HEADER), text)
     assert found.surprises == [] and found.text in ("", "a")
     assert found.nats_per_character is found.bits_per_character is found.perplexity is None
+
+
+def test_both_windows_are_timed() -> None:
+    speeds = window_speeds(LoadedCheckpoint(make_model(), LETTERS, HEADER))
+    assert speeds.sliding > 1 and speeds.rolling > 1

@@ -44,7 +44,10 @@ class Entry:
             facts.append(f"branched{origin} at {text.branched_at:,}")
         facts += _settings(text)
         facts.append(f"seed {text.config.seed}")
-        return " · ".join([*facts, *["rolling"] * (text.window == "rolling")])
+        if text.past_context:
+            how = "rolling" if text.window == "rolling" else "exact"
+            facts.append(f"{how} past {text.checkpoint.block_size:,}")
+        return " · ".join(facts)
 
     def right(self, speed: float | None = None) -> str:
         """What stands on the right of its rule: how far it is.

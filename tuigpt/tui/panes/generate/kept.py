@@ -78,6 +78,7 @@ class KeptText(msgspec.Struct, frozen=True, omit_defaults=True):
     in_parts: bool = False
     starred: bool = False
     hidden: bool = False
+    prompt_tokens: _Number = 0
     branched_at: _Number | None = None
     branched_from: _Number | None = None
     drawn: _Number = 0
@@ -200,7 +201,7 @@ class Kept:
             surprises=[round(surprise, 3) for surprise in text.surprises], notes=text.notes,
             problem=text.problem[:4096], stopped=text.stopped, in_parts=text.in_parts,
             starred=text.starred, hidden=text.hidden, branched_at=text.branched_at,
-            branched_from=text.branched_from,
+            branched_from=text.branched_from, prompt_tokens=text.prompt_tokens,
             drawn=text.drawn, seconds=text.seconds,
         )  # fmt: skip
 
@@ -222,7 +223,7 @@ def _restored(kept: KeptText) -> WrittenText:
         started=True, over=True, stopped=kept.stopped, problem=kept.problem,
         notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds, starred=kept.starred,
         hidden=kept.hidden, branched_at=kept.branched_at,
-        branched_from=kept.branched_from, in_parts=kept.in_parts,
+        branched_from=kept.branched_from, prompt_tokens=kept.prompt_tokens, in_parts=kept.in_parts,
         tokens=list(kept.pieces), surprises=array("f", kept.surprises),
     )  # fmt: skip
     text.add_written(kept.written)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,9 +15,9 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static, TextArea
 
-from tuigpt.errors import ConfigError
+from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation.client import GeneratorClient
-from tuigpt.generation.protocol import Logprobs, TextScore
+from tuigpt.generation.protocol import Logprobs, TextScore, WindowSpeeds
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
@@ -33,6 +35,9 @@ from tuigpt.wording import one_line
 if TYPE_CHECKING:
     from tuigpt.runs.folder import Checkpoint
     from tuigpt.tui.panes.generate.inside import OtherPrompt, OtherToken
+
+QUIET = 1.0
+"""Seconds without a change before what can wait is asked of the model."""
 
 
 class GeneratePane(Pane):
@@ -98,6 +103,7 @@ class GeneratePane(Pane):
         self._settings = SettingsBar(session.settings, id="settings")
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
+        self._speeds: dict[str, WindowSpeeds] = {}
         self._typed = True  # whether the prompt changed after the newest text
 
     def to_keep(self) -> dict[str, object]:
@@ -220,7 +226,22 @@ class GeneratePane(Pane):
     @on(SettingsBar.Resized)
     def _tell_window(self) -> None:
         """Say what becomes of a text that outgrows the context."""
-        self._settings.tell_window(self.session.checkpoint, self._prompt.text)
+        checkpoint = self.session.checkpoint
+        speeds = self._speeds.get(_model_of(checkpoint)) if checkpoint else None
+        past = self._settings.tell_window(checkpoint, self._prompt.text, speeds)
+        if past and checkpoint and speeds is None:
+            self._time_windows(checkpoint)
+
+    @work(group="speeds", exclusive=True)
+    async def _time_windows(self, checkpoint: Checkpoint) -> None:
+        """Find out how quickly a model writes past its context, once and at a quiet moment."""
+        await asyncio.sleep(QUIET)
+        if self._view.writing:
+            return
+        with suppress(UserError):  # whoever writes with it is told
+            speeds = await self._generator.window_speeds(checkpoint.path)
+            self._speeds[_model_of(checkpoint)] = speeds
+            self._tell_window()
 
     @on(SettingsBar.Steered)
     async def _steer(self) -> None:
@@ -246,6 +267,10 @@ class GeneratePane(Pane):
         self._next.show(event.candidates)
 
     @on(TextsView.Ended)
+    def _ended(self) -> None:
+        self._look_ahead()
+        self._tell_window()
+
     def _look_ahead(self) -> None:
         """Show the distribution of the next token: after the newest text, or after the prompt."""
         checkpoint = self.session.checkpoint
@@ -396,3 +421,8 @@ class GeneratePane(Pane):
         """Copy what prints the text again, where one command does."""
         if (entry := self._view.entry) is not None:
             self._view.output.copy_command(entry.text)
+
+
+def _model_of(checkpoint: Checkpoint) -> str:
+    """What all checkpoints of one model share."""
+    return checkpoint.run or str(checkpoint.path)

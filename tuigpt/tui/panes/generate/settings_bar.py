@@ -17,15 +17,21 @@ from textual.widgets import Input, Label
 
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError
-from tuigpt.generation.protocol import MAX_SAMPLES, Window
+from tuigpt.generation.protocol import MAX_SAMPLES, Window, WindowSpeeds
 from tuigpt.settings import Settings
 from tuigpt.tui.panes.generate.texts import ENDLESS
 from tuigpt.tui.widgets.slider import Slider
+from tuigpt.wording import short_count
 
 if TYPE_CHECKING:
     from tuigpt.runs.folder import Checkpoint
 
 DEFAULTS = SampleConfig()
+
+PAST_CONTEXT = """\
+The model sees {size:,} tokens at a time. A longer text is written with a rolling window, which \
+forgets all but the newest {half:,} whenever it is full, or with the exact one, which always sees \
+the newest {size:,} and reads them anew for each token. A click changes it, as f7 does."""
 
 
 class SettingsBar(Vertical):
@@ -188,15 +194,26 @@ class SettingsBar(Vertical):
         past = bool(size) and config.max_new_tokens + len(prompt) > size
         return "rolling" if past and not self.exact else "sliding"
 
-    def tell_window(self, checkpoint: Checkpoint | None, prompt: str) -> None:
-        """Say what becomes of a text that outgrows the context."""
+    def tell_window(
+        self, checkpoint: Checkpoint | None, prompt: str, speeds: WindowSpeeds | None
+    ) -> bool:
+        """Say what becomes of a text that outgrows the context; whether one would.
+
+        Args:
+            speeds: past the context, once they are known.
+        """
         words = ""
-        if checkpoint and checkpoint.block_size:
-            length = int(self._length.value or ENDLESS)
-            if length + len(prompt) > checkpoint.block_size:
-                how = "exact" if self.exact else "rolling"
-                words = f"{how} past {checkpoint.block_size:,} f7"
+        size = checkpoint.block_size if checkpoint else 0
+        if size and int(self._length.value or ENDLESS) + len(prompt) > size:
+            how, other = ("exact", "rolling") if self.exact else ("rolling", "exact")
+            words = f"{how} past {size:,} · f7 {other}"
+            if speeds is not None:
+                each = {"exact": speeds.sliding, "rolling": speeds.rolling}
+                now, then = (short_count(round(each[name])) for name in (how, other))
+                words = f"{how} {now}/s f7 {other} {then}/s"
+            self._past.tooltip = PAST_CONTEXT.format(size=size, half=max(1, size // 2))
         self._past.update(words)
+        return bool(words)
 
     def show_finer(self) -> None:
         """Show top-p and min-p; or hide them and switch them off, as nothing acts unseen."""

@@ -50,6 +50,7 @@ class WrittenText:
         notes: what there is to say about it, a line each.
         drawn, seconds: how many tokens were drawn, and in what time.
         hidden: whether it is out of sight among the texts written beside it.
+        prompt_tokens: how many the prompt has; 0 while the model has not read it.
         facts: what it has of the training text, once that was asked for.
         branched_at: the token where another was chosen than in the text that it comes from.
         branched_from: the number of that text among its siblings, from 1 on.
@@ -77,6 +78,7 @@ class WrittenText:
     starred: bool = False
     hidden: bool = False
     facts: TextFacts | None = None
+    prompt_tokens: int = 0
     branched_at: int | None = None
     branched_from: int | None = None
     copies: Copies | None = None
@@ -101,6 +103,12 @@ class WrittenText:
     def count(self) -> int:
         """Tokens after the prompt."""
         return len(self.ids)
+
+    @property
+    def past_context(self) -> bool:
+        """Whether it has outgrown what the model sees."""
+        size = self.checkpoint.block_size
+        return 0 < size < self.prompt_tokens + self.count
 
     @property
     def config_now(self) -> SampleConfig:
@@ -181,7 +189,7 @@ class WrittenText:
             case Loading():
                 self.doing = "reading weights …"
             case Started():
-                self.doing = ""
+                self.doing, self.prompt_tokens = "", report.prompt_tokens
                 shown: list[Part] = []
                 if report.dropped and not self.started:
                     self.notes.append(f"not known here, left out: {symbols_shown(report.dropped)}")

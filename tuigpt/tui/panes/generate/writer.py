@@ -15,6 +15,7 @@ from tuigpt.generation.protocol import (
     TextScore,
     Verified,
     Window,
+    WindowSpeeds,
 )
 
 
@@ -57,6 +58,8 @@ class Writer(Protocol):
     async def copies(self, checkpoint: Path, text: str) -> Copies: ...
 
     async def compare(self, checkpoint: Path, texts: Sequence[str]) -> list[TextFacts]: ...
+
+    async def window_speeds(self, checkpoint: Path) -> WindowSpeeds: ...
 
     async def verify(
         self, checkpoint: Path, prompt: str, config: SampleConfig, ids: Sequence[int]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuigpt.config import SampleConfig
-from tuigpt.generation.protocol import Candidate, ConfigChanged, Failed, Report, Tokens
+from tuigpt.generation.protocol import Candidate, ConfigChanged, Failed, Report, Tokens, Window
+from tuigpt.tui.messages import Acknowledged
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
@@ -50,6 +51,7 @@ class Writing:
         self._number: int | None = None
         self._timer: Timer | None = None
         self._likeliest: list[Candidate] = []
+        self._told: set[tuple[int, Window]] = set()
         self._measured = (0.0, 0)
         self._speed: float | None = None
 
@@ -143,8 +145,18 @@ class Writing:
             if report.logprobs:
                 self._likeliest = report.logprobs[-1].top_logprobs
             self._measure()
+            self._tell_context(entry.text)
         else:
             self._tell()
+
+    def _tell_context(self, text: WrittenText) -> None:
+        """Say once of each model and window what happens past the context."""
+        size = text.checkpoint.block_size
+        if text.past_context and (size, text.window) not in self._told:
+            self._told.add((size, text.window))
+            seen = f"{size:,}" if text.window == "sliding" else f"{max(1, size // 2):,} to {size:,}"
+            words = f"past the context: it sees the newest {seen} tokens"
+            self._view.post_message(Acknowledged(words))
 
     def _tell(self) -> None:
         """Show what there is to know of the text as it stands."""
