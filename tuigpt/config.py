@@ -218,6 +218,11 @@ class TrainConfig:
         0, "evaluations in a row without a better val loss that end the run, 0 = any number"
     )
     checkpoint_interval: int = _option(1000, "steps between two checkpoints that are kept")
+    evolution_mb: int = _option(
+        100,
+        "megabytes for checkpoints of other evaluations, kept ever more sparsely, so that one can"
+        " read how the model grew up, 0 = none",
+    )
     sample_prompt: str = _option("To be or not", "prompt of the samples drawn while training")
     sample_tokens: int = _option(100, "length of the samples drawn while training, 0 = none")
     seed: int = _option(1337, "decides the first weights, the order of the data and the samples")
@@ -249,7 +254,8 @@ class TrainConfig:
         _require_whole(
             self,
             dict(max_steps=1, batch_size=1, micro_batch_size=0, warmup_steps=0, eval_interval=1,
-                 eval_tokens=1, patience=0, checkpoint_interval=1, sample_tokens=0, seed=0),
+                 eval_tokens=1, patience=0, checkpoint_interval=1, evolution_mb=0, sample_tokens=0,
+                 seed=0),
         )  # fmt: skip
         rate = self.learning_rate
         _require(_finite(rate) and rate > 0, "learning_rate", rate, "a number above 0")

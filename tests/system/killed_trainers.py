@@ -48,7 +48,7 @@ NEVER = 1_000_000
 
 SAVING = {
     "kept": ["--checkpoint-interval=1", f"--eval-interval={NEVER}"],
-    "best": [f"--checkpoint-interval={NEVER}", "--eval-interval=1"],
+    "best": [f"--checkpoint-interval={NEVER}", "--eval-interval=1", "--evolution-mb=0"],
 }
 """Flags of a run that keeps every step, and of one that keeps the best so far."""
 

@@ -23,7 +23,7 @@ from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 _SECTIONS = {
     "how it is watched": (
         "val_fraction", "eval_interval", "eval_tokens", "patience", "checkpoint_interval",
-        "sample_prompt", "sample_tokens",
+        "evolution_mb", "sample_prompt", "sample_tokens",
     ),
     "how it is computed": ("seed", "device", "precision", "compile", "micro_batch_size"),
     "how the text is read": ("tokenizer", "encoding"),

@@ -20,13 +20,17 @@ def gap(checkpoint: Checkpoint) -> float | None:
 
 
 def kept_as(run: Run, checkpoint: Checkpoint) -> str:
-    """Why a checkpoint stays when its run is thinned out, in words, or ""."""
+    """Why a checkpoint is kept, in words, or "" for one that only tells how the run grew up."""
     reasons = (
         ("best", checkpoint == run.best),
         ("last", checkpoint == run.last),
         ("starred", checkpoint.step in run.marks.stars),
     )
-    return ", ".join(word for word, holds in reasons if holds)
+    words = ", ".join(word for word, holds in reasons if holds)
+    every = run.record.train.checkpoint_interval if run.record else 0
+    if not words and every and checkpoint.step and checkpoint.step % every == 0:
+        return f"every {every:,}"
+    return words
 
 
 def facts_of(run: Run) -> str:

@@ -85,6 +85,7 @@ CHANGEABLE: Mapping[str, Changeable] = {
         Changeable("patience", TrainConfig, live=True),
         Changeable("device", TrainConfig, kept=False),
         Changeable("checkpoint_interval", TrainConfig, kept=False),
+        Changeable("evolution_mb", TrainConfig, kept=False),
     )
 }
 """Every setting that a run does not keep for good."""

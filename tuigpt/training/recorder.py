@@ -24,6 +24,7 @@ from tuigpt.loss import per_character
 from tuigpt.model.checkpoint import save_checkpoint
 from tuigpt.runs.folder import RESUME_FILE, checkpoint_path
 from tuigpt.runs.header import CheckpointFacts, read_header
+from tuigpt.runs.marks import read_marks
 from tuigpt.runs.metrics import (
     AnyLine,
     CheckpointLine,
@@ -38,6 +39,7 @@ from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.reserve import SMALL_FILES, Reserve, save_bytes
 from tuigpt.training.state import TrainingFacts, TrainingState, write_state
+from tuigpt.training.thinning import superfluous
 from tuigpt.training.trainer import (
     CheckpointDue,
     Evaluated,
@@ -114,6 +116,9 @@ class Recorder:
         self._reserve = Reserve(folder, save_bytes(trainer.model.config, trainer.config))
         self._recent: deque[tuple[float, int, float]] = deque(maxlen=200)
         self._provisional: set[int] = set()
+        self._most_telling = (
+            trainer.config.evolution_mb * 10**6 // (4 * trainer.model.config.n_params)
+        )
         self._state_on_disk: TrainingFacts | None = None
         self._checkpoint_on_disk = -1
         self._status_lost = False
@@ -183,7 +188,8 @@ class Recorder:
             case StateDue():
                 self._save_state()
             case CheckpointDue():
-                self.save(event.keep)
+                if event.keep or self._trainer.best_step == event.step or self._most_telling:
+                    self.save(event.keep)
 
     def save(self, keep: bool) -> Path:
         """Have a checkpoint of the trainer as it is on disk, and what resuming from it needs.
@@ -192,7 +198,7 @@ class Recorder:
         that is there already is not written again.
 
         Args:
-            keep: False for one that the next better checkpoint may replace.
+            keep: False for one that may be thinned out.
 
         Returns:
             the checkpoint's path.
@@ -208,12 +214,23 @@ class Recorder:
             self._provisional.add(step)
         self._save_state()
         self._save_checkpoint()
-        if self._trainer.best_step == step:
-            for worse in self._provisional - {step}:
-                with suppress(OSError):
-                    checkpoint_path(self.folder, worse).unlink()
-            self._provisional &= {step}
+        self._thin_out()
         return checkpoint_path(self.folder, step)
+
+    def _thin_out(self) -> None:
+        """Delete provisional checkpoints of which there are too many; never the best so far, nor
+        one that the user has marked."""
+        marks = read_marks(self.folder)
+        spared = {self._trainer.best_step, *marks.stars, *marks.notes}
+        there = [
+            step
+            for step in sorted(self._provisional - spared)
+            if os.path.lexists(checkpoint_path(self.folder, step))
+        ]
+        for step in superfluous(there, self._most_telling):
+            with suppress(OSError):
+                checkpoint_path(self.folder, step).unlink()
+        self._provisional &= {*there, *spared}
 
     def _save_state(self) -> None:
         trainer = self._trainer

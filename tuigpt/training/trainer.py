@@ -133,7 +133,8 @@ class CheckpointDue:
     """The weights of this step are worth keeping now; all that is to be measured of them is.
 
     Attributes:
-        keep: False when the checkpoint is kept only until a better one comes.
+        keep: False for one that may go again: as the best so far, when a better one comes; as one
+            that tells how the model grew up, when there are too many of those.
     """
 
     step: int
@@ -234,7 +235,7 @@ class Trainer:
                 yield from self._evaluate_and_judge()
                 if self.out_of_patience:
                     break
-            if keep or (evaluated and self.best_step == self.step):
+            if keep or (evaluated and self._tells_something):
                 yield CheckpointDue(self.step, keep)
             if evaluated and self.step:
                 yield from self.sample()
@@ -297,6 +298,15 @@ class Trainer:
         update_tokens = config.batch_size // self._group.size * self.model.config.block_size
         tokens = early_tokens(self.step, config.eval_interval, update_tokens)
         return min(tokens, config.eval_tokens) if tokens >= self.model.config.block_size else 0
+
+    @property
+    def _tells_something(self) -> bool:
+        """Whether the weights of an evaluation are worth keeping for a while: they are the best so
+        far, or are to tell how the model grew up."""
+        if self.best_step == self.step:
+            return True
+        wanted = self.config.evolution_mb > 0
+        return wanted and self.step > 0 and self.losses.val_loss is not None
 
     def _evaluate_and_judge(self) -> Iterator[Event]:
         yield from self.evaluate()

@@ -18,6 +18,7 @@ from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.model.gpt import GPT
 from tuigpt.runs.folder import checkpoint_path, list_checkpoints
 from tuigpt.runs.header import read_header
+from tuigpt.runs.marks import star
 from tuigpt.runs.metrics import METRICS_FILE, MetricsLog, MetricsTail, StepLine
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.runs.status import read_status, status_of_this_process
@@ -35,13 +36,17 @@ TEXT = "the quick brown fox jumps over the lazy dog\n" * 20
 TOKENIZER = CharTokenizer.from_text(TEXT)
 
 
-def new_trainer() -> Trainer:
+WIDE = 128
+"""Width of a model whose checkpoint takes 0.8 MB."""
+
+
+def new_trainer(evolution_mb: int = 0) -> Trainer:
     torch.manual_seed(0)
-    model = GPT(GPTConfig(TOKENIZER.vocab_size, 8, 1, 1, 8))
+    model = GPT(GPTConfig(TOKENIZER.vocab_size, 8, 1, 1, WIDE if evolution_mb else 8))
     corpus = Corpus.from_text(TEXT, TOKENIZER, 0.1, 8, torch.device("cpu"))
     config = TrainConfig(
         max_steps=40, batch_size=2, eval_interval=5, eval_tokens=64, sample_tokens=0,
-        checkpoint_interval=20, learning_rate=1e-2, warmup_steps=0,
+        checkpoint_interval=20, learning_rate=1e-2, warmup_steps=0, evolution_mb=evolution_mb,
     )  # fmt: skip
     return Trainer(model, TOKENIZER, corpus, config)
 
@@ -160,26 +165,52 @@ def test_a_stop_does_not_wait_for_what_cannot_become_possible(
     assert read_state(tmp_path / "resume.safetensors", 10**6).facts.step == 7
 
 
-def test_the_best_so_far_of_before_a_kill_makes_room_too(
-    trainer: Trainer, recorder: Recorder, tmp_path: Path
-) -> None:
-    best = []
+@pytest.mark.parametrize("evolution_mb", [0, 2])
+def test_after_a_kill_the_same_checkpoints_stay(evolution_mb: int, tmp_path: Path) -> None:
+    (tmp_path / "whole" / "checkpoints").mkdir(parents=True)
+    never_killed = new_trainer(evolution_mb)
+    recorder = new_recorder(tmp_path / "whole", never_killed)
+    record_all(never_killed, recorder)
+    recorder.close("finished", "")
+
+    (tmp_path / "checkpoints").mkdir()
+    trainer = new_trainer(evolution_mb)
+    recorder = new_recorder(tmp_path, trainer)
+    saved = 0
     for event in trainer.run():
         recorder.record(event)
-        if isinstance(event, CheckpointDue) and not event.keep:
-            best.append(event.step)
-            if len(best) == 2:
-                break
+        saved += isinstance(event, CheckpointDue) and not event.keep
+        if saved == 3:
+            break
     recorder.abandon()
-    state = read_state(tmp_path / "resume.safetensors", 10**6)
-    again = new_trainer()
+    state = read_state(tmp_path / "resume.safetensors", 10**7)
+    again = new_trainer(evolution_mb)
     again.restore(state)
     resumed = new_recorder(tmp_path, again)
     resumed.resumed(state.facts)
     record_all(again, resumed)
     resumed.close("finished", "")
     assert again.best_step is not None
-    assert steps(tmp_path) == sorted({20, 40, again.best_step})
+    assert steps(tmp_path) == steps(tmp_path / "whole")
+    if not evolution_mb:
+        assert steps(tmp_path) == sorted({20, 40, again.best_step})
+
+
+def test_those_that_tell_of_growing_up_keep_to_their_budget_and_spare_what_is_marked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    trainer = new_trainer(evolution_mb=2)
+    recorder = new_recorder(tmp_path, trainer)
+    for event in trainer.run():
+        recorder.record(event)
+        if isinstance(event, CheckpointDue) and event.step == 10:
+            star(tmp_path, [10], True)
+    recorder.close("finished", "")
+    kept = {20, 40, trainer.best_step}  # at their intervals, and the best
+    telling = [c for c in list_checkpoints(tmp_path) if c.step not in kept]
+    assert [c.step for c in telling] == [5, 10, 35]
+    assert sum(c.size for c in telling if c.step != 10) <= 2_000_000
 
 
 def test_a_header_is_whole_when_it_is_first_written(

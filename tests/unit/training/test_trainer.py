@@ -41,7 +41,7 @@ SHAPE = GPTConfig(TOKENIZER.vocab_size, block_size=8, n_layer=1, n_head=2, n_emb
 
 SETTINGS: dict[str, Any] = dict(
     max_steps=20, batch_size=4, warmup_steps=5, learning_rate=1e-2, eval_interval=5,
-    eval_tokens=32, checkpoint_interval=8, sample_prompt="Tell", sample_tokens=3,
+    eval_tokens=32, checkpoint_interval=8, evolution_mb=0, sample_prompt="Tell", sample_tokens=3,
 )  # fmt: skip
 
 
@@ -331,6 +331,11 @@ class TestResume:
         second.restore(replace(state, facts=facts))
         assert not [e for e in second.run() if isinstance(e, CheckpointDue) and not e.keep]
         assert second.best_step == 5
+
+    def test_each_evaluation_is_kept_to_tell_how_it_grew_up(self) -> None:
+        events = list(new_trainer(evolution_mb=1, learning_rate=1.0).run())  # val rises
+        due = [e.step for e in events if isinstance(e, CheckpointDue) and not e.keep]
+        assert due == [5, 10, 15]
 
     def test_a_best_whose_checkpoint_was_not_written_yet_is_due_again(self) -> None:
         """The state comes first; a kill may have come between the two."""

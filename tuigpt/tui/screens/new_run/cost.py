@@ -26,7 +26,7 @@ SETTLED_AFTER = 0.5
 
 _NO_MATTER = (
     "--max-steps=", "--minutes=", "--patience=", "--learning-rate=", "--seed=",
-    "--checkpoint-interval=",
+    "--checkpoint-interval=", "--evolution-mb=",
 )  # fmt: skip
 """Settings that do not change how long a step takes."""
 

@@ -10,7 +10,7 @@ from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 MODEL_FIELDS = ("block_size", "dropout")
 TRAIN_FIELDS = (
     "tokenizer", "encoding", "val_fraction", "recipe", "learning_rate", "batch_size", "seed",
-    "checkpoint_interval", "max_steps", "minutes", "patience",
+    "checkpoint_interval", "evolution_mb", "max_steps", "minutes", "patience",
 )  # fmt: skip
 
 
@@ -49,6 +49,7 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
         Field("batch_size", "passages of text in each step"),
         Field("seed", "the same seed trains the same model"),
         Field("checkpoint_interval", "steps between two that are kept"),
+        Field("evolution_mb", "megabytes for others, to read how it grew up"),
     )),
     ("How long", (
         Field("max_steps", "the most steps that a run takes"),
