@@ -241,6 +241,8 @@ class Trainer:
                 yield from self.sample()
             if early := self._early_tokens():
                 yield from self._harmless("evaluation", self._measure(early, early=True))
+                if self.config.evolution_mb:
+                    yield CheckpointDue(self.step, keep=False)
             config = self.config
             self._group.announce(
                 UpdateSettings(config.learning_rate, self.model.config.dropout, config.max_steps)

@@ -93,11 +93,13 @@ class Session:
         if run is not None and run.last is not None:
             if run.last.path != (self.checkpoint and self.checkpoint.path):
                 self._write_with(run.last)
-        elif self.checkpoint is None:
+            return
+        if self.checkpoint is None:
             self._write_with(self._first_choice())
-        elif self.checkpoint.path not in self._paths():
-            name = self.checkpoint.run
-            same_run = next((run for run in self._known_runs() if run.name == name), None)
+            return
+        path, name = self.checkpoint.path, self.checkpoint.run
+        same_run = next((run for run in self._known_runs() if run.name == name), None)
+        if same_run is None or all(path != c.path for c in same_run.checkpoints):
             self._write_with((same_run and _to_write_with(same_run)) or self._first_choice())
 
     def open(self, checkpoint: Checkpoint | None) -> None:

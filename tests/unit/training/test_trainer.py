@@ -141,15 +141,18 @@ class TestSchedule:
         assert trainer.best_step in (5, 10)
 
     def test_early_evaluations_cost_little_and_decide_nothing(self) -> None:
-        trainer = new_trainer(max_steps=30, eval_interval=1000, patience=1)
-        early = []
+        trainer = new_trainer(max_steps=30, eval_interval=1000, patience=1, evolution_mb=1)
+        early, due = [], []
         for event in trainer.run():
+            if isinstance(event, CheckpointDue):
+                due.append(event.step)
             if isinstance(event, Evaluated) and event.early:
                 assert trainer.best_step is None and trainer.losses.val_loss is None
                 early.append((event.step, event.tokens))
         # At most 3 % of the time of 10 and 15 updates of 32 tokens, each read forward and back.
         assert early == [(10, 24), (25, 32)]
         assert trainer.best_step == 30
+        assert due == [8, 10, 16, 24, 25, 30]  # they tell how it grew up
         assert all(tokens <= 0.03 * 3 * 15 * 32 for _, tokens in early)
 
     def test_regular_evaluations_take_over_from_early_ones(self) -> None:

@@ -109,9 +109,14 @@ class RowList(ScrollView, can_focus=True):
         self.virtual_size = Size(self._row_width, len(self._keys))
         self._keep_in_view()
 
-    def watch_cursor(self) -> None:
+    def watch_cursor(self, before: int, now: int) -> None:
+        top = self.scroll_offset.y
         self._keep_in_view()
-        self.refresh()
+        if self.scroll_offset.y == top:  # only the two rows look otherwise than before
+            self.refresh_line(before)
+            self.refresh_line(now)
+        else:
+            self.refresh()
         if self.cursor_key is not None:
             self.post_message(self.Moved(self.cursor_key))
 

@@ -64,6 +64,7 @@ class Browser(Pane):
         self._seen: tuple[object, ...] = ()
         self._been_at: set[str] = set()
         self._wanted = ""
+        self._card_lines = 0
         self._pasts: dict[str, tuple[object, Past]] = {}
         self.trash, self._trash_mark = TrashFacts(), 0
         self._filter = Input(placeholder="filter: a name, a text, @step, best …", id="filter",
@@ -187,8 +188,11 @@ class Browser(Pane):
         self._card.display = row is not None and height >= 5
         if row is None or not self._card.display:
             return
-        past = self._past(row.run)
-        self._card.update(card(row, past, max(1, room.width), height))
+        words = card(row, self._past(row.run), max(1, room.width), height)
+        # Laying everything out anew takes longer than all else that a key does here.
+        lines = words.plain.count("\n") + 1
+        self._card.update(words, layout=lines != self._card_lines)
+        self._card_lines = lines
 
     def _past(self, run: Run) -> Past | None:
         """What its log tells; one that is not watched is read in the background."""
@@ -231,16 +235,14 @@ class Browser(Pane):
 
     @property
     def targets(self) -> list[tuple[Run, Checkpoint]]:
-        """What an action is for: what is marked, in the order of the list, else the checkpoint
-        under the cursor."""
+        """What an action is for: what is marked, by run and step, else the checkpoint under the
+        cursor."""
         marked = self._view.marked
-        chosen = [
-            (row.run, row.checkpoint)
-            for row in self._rows.values()
-            if isinstance(row, CheckpointRow) and row.checkpoint.path in marked
-        ]
+        rows = [self._rows.get(str(path)) for path in marked]
+        chosen = [(row.run, row.checkpoint) for row in rows if isinstance(row, CheckpointRow)]
         if len(chosen) < len(marked):  # some are folded away
             chosen = [(r, c) for r in self._all_runs for c in r.checkpoints if c.path in marked]
+        chosen.sort(key=lambda pair: (pair[0].folder, pair[1].step))
         if not chosen and isinstance(self.row, CheckpointRow):
             chosen = [(self.row.run, self.row.checkpoint)]
         return chosen
@@ -252,8 +254,9 @@ class Browser(Pane):
 
     def find(self, checkpoint: Checkpoint | None) -> list[tuple[Run, Checkpoint]]:
         """A checkpoint with its run, if it is in one that is listed."""
-        runs = [run for run in self._all_runs if checkpoint in run.checkpoints]
-        return [(run, checkpoint) for run in runs if checkpoint is not None][:1]
+        if checkpoint is None:
+            return []
+        return [(run, checkpoint) for run in self._all_runs if run.name == checkpoint.run][:1]
 
     @property
     def list_has_focus(self) -> bool:
