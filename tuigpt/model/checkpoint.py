@@ -56,11 +56,12 @@ def save_checkpoint(path: Path, model: GPT, tokenizer: Tokenizer, facts: Checkpo
         OSError: it could not be written; an older file of that name is untouched.
     """
     tensors = {k: v.detach().cpu().contiguous() for k, v in model.state_dict().items() if k != TIED}
+    vocabulary = tokenizer.to_dict()
     header = Header(
         **msgspec.structs.asdict(facts),
-        format=format_of(model.config),
+        format=format_of(model.config, vocabulary),
         model=model.config,
-        tokenizer=tokenizer.to_dict(),
+        tokenizer=vocabulary,
         versions=versions(),
     )
     write_atomic(path, save(tensors, to_metadata(header)))

@@ -6,6 +6,7 @@ nats per token, as they were optimised, and where the name says so in nats per c
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,9 +28,10 @@ from tuigpt.runs.record import CorpusFacts, check_model
 HEADER = "tuigpt"
 """Name of the metadata's entry."""
 
-FORMAT = 2
+FORMAT = 3
 """Of checkpoints; one with a higher number was written by a newer tuigpt. Format 2 brought GELU
-without GPT-2's approximation; what format 1 can hold is still written so."""
+without GPT-2's approximation, format 3 tokenizers that cut words by GPT-2's rule; what an older one
+can hold is still written so."""
 
 Setting = str | int | float | bool | None
 
@@ -89,8 +91,14 @@ class Header(CheckpointFacts, frozen=True, kw_only=True):
         check_model(self.model)
 
 
-def format_of(model: GPTConfig) -> int:
-    """The oldest format that can hold a checkpoint of such a model."""
+def format_of(model: GPTConfig, tokenizer: Mapping[str, Any]) -> int:
+    """The oldest format that can hold a checkpoint of such a model.
+
+    Args:
+        tokenizer: as its `to_dict` gives it.
+    """
+    if tokenizer.get("words", 1) != 1:
+        return 3
     return 1 if model.gelu == "tanh" else 2
 
 

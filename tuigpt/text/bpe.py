@@ -5,6 +5,9 @@ earlier ones. Pairs are joined only within a word, a number, a run of signs or a
 with the blank before it. A combining mark belongs to its letter: without that, Tamil or Hindi
 would fall into pieces. Pairs are learned and joined by the `tokenizers` library, imported on use;
 decoding needs nothing but the table of bytes.
+
+Tokenizers of GPT-2's kind, which are imported, cut words by GPT-2's own rule. It goes by classes of
+Unicode, so the library cuts them as well.
 """
 
 from __future__ import annotations
@@ -19,7 +22,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from tuigpt.text.tokenizer import BPERecord, Ids, TextStream, Tokenizer, segments
+from tuigpt.text.tokenizer import (
+    LONGEST_SEGMENT,
+    MOST_SPECIAL,
+    BPERecord,
+    Ids,
+    TextStream,
+    Tokenizer,
+    segments,
+)
 
 if TYPE_CHECKING:
     import tokenizers
@@ -42,8 +53,11 @@ LONGEST_TOKEN = 1 + 64 * 4
 """Bytes of the longest token there can be: a blank and 64 characters of four bytes. Merges of a
 hostile file that double their length would fill the memory within forty lines."""
 
-WORDS_RULE = 1
-"""Number of the rule `WORDS`, kept with the pairs that were learned under it."""
+WORDS_RULE, GPT2_RULE = 1, 2
+"""Numbers of the rule `WORDS` and of GPT-2's, kept with the pairs that were learned under it."""
+
+_SAFE_CUT = re.compile(r"[^\W_](?:\n(?=[^\W_])|(?= [^\W_]))")
+"""Where GPT-2's rule begins a new word whatever stands farther off."""
 
 _KNOWN_WORDS = 200_000
 """Words whose tokens are remembered; memory stays constant, however long the text."""
@@ -54,12 +68,20 @@ class BPETokenizer(Tokenizer):
 
     Attributes:
         merges: the pairs of tokens that are joined, the first learned first.
+        words: number of the rule by which words are cut.
+        special: texts that are a token each, wherever they stand; the last tokens, in this order.
     """
 
-    def __init__(self, merges: Sequence[tuple[int, int]]) -> None:
-        """Raises ValueError when a merge names a token that is not there yet, or makes a token that
-        is longer than `LONGEST_TOKEN`."""
+    def __init__(
+        self,
+        merges: Sequence[tuple[int, int]],
+        words: int = WORDS_RULE,
+        special: Sequence[str] = (),
+    ) -> None:
+        """Raises ValueError when a merge names a token that is not there yet, when a token is
+        longer than `LONGEST_TOKEN`, or when a special one is none."""
         self.merges = tuple((int(a), int(b)) for a, b in merges)
+        self.words, self.special = words, tuple(special)
         self._tokens_of: dict[str, bytes] = {}  # of words seen before, as 4-byte numbers
         self._bytes = [bytes([b]) for b in range(256)]
         known = set(self._bytes)
@@ -72,6 +94,16 @@ class BPETokenizer(Tokenizer):
             if joined not in known:  # two pairs can make the same bytes: one token
                 known.add(joined)
                 self._bytes.append(joined)
+        if len(self.special) > MOST_SPECIAL:
+            raise ValueError(f"more than {MOST_SPECIAL:,} special tokens")
+        for text in self.special:
+            as_bytes = text.encode("utf-8", "replace")
+            if not text or len(as_bytes) > LONGEST_TOKEN or set(text) & set(" \n\t\r"):
+                raise ValueError(f"{text[:40]!r} is no special token")
+            if as_bytes in known or words != GPT2_RULE:
+                raise ValueError(f"{text[:40]!r} is a token already, or cannot be one here")
+            known.add(as_bytes)
+            self._bytes.append(as_bytes)
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int) -> BPETokenizer:
@@ -94,7 +126,12 @@ class BPETokenizer(Tokenizer):
         return cls.from_shown(json.loads(engine.to_str())["model"]["merges"])
 
     @classmethod
-    def from_shown(cls, merges: Iterable[Sequence[str]]) -> BPETokenizer:
+    def from_shown(
+        cls,
+        merges: Iterable[Sequence[str]],
+        words: int = WORDS_RULE,
+        special: Sequence[str] = (),
+    ) -> BPETokenizer:
         """Read merges as the `tokenizers` library writes them: see `shown_merges`.
 
         Raises:
@@ -109,18 +146,21 @@ class BPETokenizer(Tokenizer):
                 id_of.setdefault(a + b, len(id_of))
         except KeyError:
             raise ValueError("a merge joins tokens that are not there yet") from None
-        return cls(pairs)
+        return cls(pairs, words, special)
 
     def shown_tokens(self) -> list[str]:
-        """All tokens as the `tokenizers` library writes them: one character for each byte."""
-        return [_to_shown(token) for token in self._bytes]
+        """All tokens as the `tokenizers` library writes them: one character for each byte, but
+        special ones as they are."""
+        count = len(self._bytes) - len(self.special)
+        return [*map(_to_shown, self._bytes[:count]), *self.special]
 
     def shown_merges(self) -> list[tuple[str, str]]:
         """The merges as the `tokenizers` library writes them."""
         return [(_to_shown(self._bytes[a]), _to_shown(self._bytes[b])) for a, b in self.merges]
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(msgspec.to_builtins(BPERecord(list(self.merges), WORDS_RULE)))
+        record = BPERecord(list(self.merges), self.words, list(self.special))
+        return dict(msgspec.to_builtins(record))
 
     @property
     def vocab_size(self) -> int:
@@ -143,6 +183,9 @@ class BPETokenizer(Tokenizer):
         return np.concatenate([np.empty(0, np.int64), *self.encode_stream([text])])
 
     def encode_stream(self, chunks: Iterable[str]) -> Iterator[Ids]:
+        if self.words == GPT2_RULE:
+            yield from map(self._encode_as_gpt2, _safe_pieces(chunks))
+            return
         known = self._tokens_of
         for segment in segments(chunks):
             words = WORDS.findall(segment)
@@ -154,6 +197,10 @@ class BPETokenizer(Tokenizer):
                 self._look_up(new)
             tokens = np.frombuffer(b"".join(map(known.__getitem__, words)), np.uint32)
             yield tokens.astype(np.int64)
+
+    def _encode_as_gpt2(self, text: str) -> Ids:
+        text.encode("utf-8")  # a lone surrogate is our ValueError, not the library's
+        return np.array(self._encoder.encode(text, add_special_tokens=False).ids, np.int64)
 
     def _look_up(self, words: list[str]) -> None:
         for word in words:
@@ -172,7 +219,11 @@ class BPETokenizer(Tokenizer):
         from tokenizers import models
 
         vocab = {token: i for i, token in enumerate(self.shown_tokens())}
-        return _engine(models.BPE(vocab=vocab, merges=self.shown_merges()))
+        engine = _engine(
+            models.BPE(vocab=vocab, merges=self.shown_merges()), self.words == GPT2_RULE
+        )
+        engine.add_special_tokens(list(self.special))
+        return engine
 
 
 class _ByteStream(TextStream):
@@ -187,12 +238,27 @@ class _ByteStream(TextStream):
         return self._decoder.decode(b"", final=True)
 
 
-def _engine(model: Any) -> tokenizers.Tokenizer:
+def _engine(model: Any, cuts_words: bool = False) -> tokenizers.Tokenizer:
     from tokenizers import Tokenizer, pre_tokenizers
 
     engine = Tokenizer(model)
-    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=cuts_words)
     return engine
+
+
+def _safe_pieces(chunks: Iterable[str]) -> Iterator[str]:
+    """A text in pieces that end where GPT-2's rule begins a new word; without such a place it is
+    one piece."""
+    rest = ""
+    for chunk in chunks:
+        rest += chunk
+        if len(rest) > LONGEST_SEGMENT:
+            ends = [found.end() for found in _SAFE_CUT.finditer(rest)]
+            if ends:
+                yield rest[: ends[-1]]
+                rest = rest[ends[-1] :]
+    if rest:
+        yield rest
 
 
 def _shown_bytes() -> str:

@@ -88,21 +88,27 @@ MOST_MERGES = 1 << 18
 """Four for each token that byte-pair encoding can have here: several pairs may make one token."""
 
 
+MOST_SPECIAL = 1000
+"""Tokens of byte-pair encoding that stand for a text of their own, such as <|endoftext|>."""
+
+
 class CharRecord(msgspec.Struct, frozen=True, tag_field="type", tag="char"):
     """A `CharTokenizer` in a checkpoint."""
 
     vocab: Annotated[str, msgspec.Meta(min_length=1, max_length=0x110000)]
 
 
-class BPERecord(msgspec.Struct, frozen=True, tag_field="type", tag="bpe"):
+class BPERecord(msgspec.Struct, frozen=True, tag_field="type", tag="bpe", omit_defaults=True):
     """A `BPETokenizer` in a checkpoint.
 
     Attributes:
         words: number of the rule that a text was cut into words by.
+        special: texts that are a token each.
     """
 
     merges: Annotated[list[tuple[int, int]], msgspec.Meta(max_length=MOST_MERGES)]
     words: int
+    special: Annotated[list[str], msgspec.Meta(max_length=MOST_SPECIAL)] = []
 
 
 def tokenizer_from_dict(record: object) -> Tokenizer:
@@ -117,11 +123,11 @@ def tokenizer_from_dict(record: object) -> Tokenizer:
         raise ValueError(f"its tokenizer cannot be read: {error}") from None
     if isinstance(found, CharRecord):
         return CharTokenizer(found.vocab)
-    from tuigpt.text.bpe import WORDS_RULE, BPETokenizer
+    from tuigpt.text.bpe import GPT2_RULE, WORDS_RULE, BPETokenizer
 
-    if found.words != WORDS_RULE:
+    if found.words not in (WORDS_RULE, GPT2_RULE):
         raise ValueError("its tokenizer was made by a newer tuigpt")
-    return BPETokenizer(found.merges)
+    return BPETokenizer(found.merges, found.words, found.special)
 
 
 def code_points(text: str) -> NDArray[np.uint32] | NDArray[np.uint8]:

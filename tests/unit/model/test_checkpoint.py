@@ -116,7 +116,11 @@ class TestRoundTrip:
         assert [p.name for p in saved.parent.iterdir()] == [saved.name]
 
 
-def test_one_of_format_2_says_how_its_gelu_is_computed(saved: Path) -> None:
+def test_one_of_each_format_opens(saved: Path) -> None:
+    newest = load_checkpoint(FIXTURES / "checkpoint-v3.safetensors", CPU)
+    assert newest.header.format == 3
+    text = "it's  <|endoftext|>"
+    assert newest.tokenizer.decode(newest.tokenizer.encode(text)) == text
     newer = load_checkpoint(FIXTURES / "checkpoint-v2.safetensors", CPU)
     assert (newer.header.format, newer.model.config.gelu) == (2, "exact")
     older = load_checkpoint(saved, CPU)
@@ -160,8 +164,8 @@ class TestRefused:
         assert "not one of tuigpt's checkpoints" in refusal(path)
 
     def test_one_from_a_newer_tuigpt(self, saved: Path) -> None:
-        rewrite(saved, format=3)
-        assert "its format is 3, and this one reads up to 2" in refusal(saved)
+        rewrite(saved, format=4)
+        assert "its format is 4, and this one reads up to 3" in refusal(saved)
 
     def test_a_vocabulary_that_does_not_fit_the_model(self, saved: Path) -> None:
         rewrite(saved, tokenizer={"type": "char", "vocab": "abc"})

@@ -136,7 +136,11 @@ def test_a_tokenizer_that_cannot_be_is_refused() -> None:
         {"type": "bpe", "words": 1, "merges": [[97, 10**400]]},
         {"type": "bpe", "words": 1, "merges": [[97.5, 98]]},
         {"type": "bpe", "words": 1, "merges": [[0, 999]]},
-        {"type": "bpe", "words": 2, "merges": []},
+        {"type": "bpe", "words": 3, "merges": []},
+        {"type": "bpe", "words": 1, "merges": [], "special": ["<end>"]},
+        {"type": "bpe", "words": 2, "merges": [], "special": ["a b"]},
+        {"type": "bpe", "words": 2, "merges": [], "special": ["<end>", "<end>"]},
+        {"type": "bpe", "words": 2, "merges": [], "special": ["<end>" * 100]},
         {"type": "bpe", "words": 1, "merges": [[97, 97], *DOUBLING]},
         {"type": "bpe", "words": 1, "merges": 5},
     ]  # fmt: skip

@@ -1,15 +1,15 @@
 """Hugging Face's GPT-2: a folder with `config.json`, `model.safetensors` and `tokenizer.json`.
 
 Its linear layers store their matrices as (in, out), the other way round than ours. Tokenizers of
-characters and of bytes are read; so is byte-pair encoding where words are cut by our own rule, as
-in what is exported here. GPT-2's own tokenizer cuts words by another rule, and is refused.
+characters and of bytes are read, and so is byte-pair encoding where words are cut by GPT-2's rule
+or by our own, as in what is exported here.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,7 +25,7 @@ from tuigpt.model.formats.foreign import ForeignModel, read_state_dict, sizes
 from tuigpt.model.formats.torch_file import open_torch_file
 from tuigpt.model.formats.weights import HEAD, TOKENS, ForeignTensor, is_linear, read_weights
 from tuigpt.model.gpt import GPT
-from tuigpt.text.bpe import WORDS, BPETokenizer
+from tuigpt.text.bpe import GPT2_RULE, WORDS, WORDS_RULE, BPETokenizer
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 
 CONFIG, WEIGHTS, OLD_WEIGHTS = "config.json", "model.safetensors", "pytorch_model.bin"
@@ -91,13 +91,23 @@ class _Vocabulary(msgspec.Struct):
     end_of_word_suffix: str | None = None
 
 
+class _AddedToken(msgspec.Struct):
+    """A text that is one token, wherever it stands."""
+
+    id: Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+    content: str
+    single_word: bool = False
+    lstrip: bool = False
+    rstrip: bool = False
+
+
 class _Tokenizer(msgspec.Struct):
     """What `tokenizer.json` tells."""
 
     model: _Vocabulary
     normalizer: Any = None
     pre_tokenizer: Any = None
-    added_tokens: list[Any] = []
+    added_tokens: list[_AddedToken] = []
 
 
 def is_huggingface(path: Path) -> bool:
@@ -183,6 +193,10 @@ def _read_tokenizer(path: Path) -> tuple[Tokenizer, list[int] | None]:
         raise ValueError("its tokenizer changes the text (it has a normalizer)")
     if model.type not in ("BPE", "WordLevel"):
         raise ValueError(f"its tokenizer is of type {model.type[:40]}, not of characters or bytes")
+    for token in found.added_tokens:
+        if token.single_word or token.lstrip or token.rstrip:
+            raise ValueError(f"its token {token.content[:40]!r} takes in what stands around it")
+        model.vocab[token.content] = token.id
     if sorted(model.vocab.values()) != list(range(len(model.vocab))):
         raise ValueError("its vocabulary does not number its tokens one by one")
     tokens = sorted(model.vocab, key=model.vocab.__getitem__)
@@ -193,13 +207,31 @@ def _read_tokenizer(path: Path) -> tuple[Tokenizer, list[int] | None]:
             longest = max(tokens, key=len, default="")
             raise ValueError(f"its vocabulary is not of characters: it has {longest[:40]!r}")
         return CharTokenizer("".join(tokens)), None
+    if model.continuing_subword_prefix or model.end_of_word_suffix:
+        raise ValueError("its tokenizer marks the beginnings or ends of words")
     merges = [tuple(m.split(" ")) if isinstance(m, str) else m for m in model.merges]
-    if merges and found.pre_tokenizer != _pre_tokenizer():
-        raise ValueError(
-            "its tokenizer cuts words by another rule than tuigpt's, as GPT-2's does: models with"
-            " tokenizers of characters or bytes can be imported"
-        )
-    return _bytes_and_merges(model.vocab, merges)
+    special = [token.content for token in sorted(found.added_tokens, key=lambda t: t.id)]
+    return _bytes_and_merges(model.vocab, merges, _rule(found.pre_tokenizer, merges), special)
+
+
+def _rule(pre_tokenizer: Any, merges: Sequence[tuple[str, ...]]) -> int:
+    """The number of the rule by which words are cut.
+
+    Raises:
+        ValueError: it is neither GPT-2's nor ours.
+    """
+    if pre_tokenizer == _pre_tokenizer():
+        return WORDS_RULE
+    told: dict[str, Any] = {"add_prefix_space": True, "use_regex": True} | dict(pre_tokenizer)
+    if told["add_prefix_space"] is False and told.get("type") == "ByteLevel":
+        if told["use_regex"] is True:
+            return GPT2_RULE
+        if not merges:
+            return WORDS_RULE  # without pairs no rule matters
+    raise ValueError(
+        "its tokenizer cuts words neither as GPT-2's does nor as tuigpt's, or puts a blank before"
+        " the text: models with those, or with tokenizers of characters or bytes, can be imported"
+    )
 
 
 def _has(pre_tokenizer: Any, kind: str) -> bool:
@@ -211,12 +243,12 @@ def _has(pre_tokenizer: Any, kind: str) -> bool:
 
 
 def _bytes_and_merges(
-    vocab: Mapping[str, int], merges: list[tuple[str, ...]]
+    vocab: Mapping[str, int], merges: list[tuple[str, ...]], words: int, special: Sequence[str]
 ) -> tuple[Tokenizer, list[int]]:
     try:
-        tokenizer = BPETokenizer.from_shown(merges)
-    except ValueError:
-        raise ValueError("its merges join tokens that are not there") from None
+        tokenizer = BPETokenizer.from_shown(merges, words, special)
+    except ValueError as error:
+        raise ValueError(f"its tokenizer cannot be used: {error}") from None
     shown = tokenizer.shown_tokens()
     known = set(shown)
     if strange := [token for token in vocab if token not in known]:
@@ -248,6 +280,7 @@ def _pre_tokenizer() -> dict[str, Any]:
 
 
 def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
+    added: list[dict[str, Any]] = []
     model: dict[str, Any] = {
         "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
         "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False,
@@ -257,6 +290,14 @@ def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
         shown = tokenizer.shown_tokens()
         model |= {"vocab": {t: i for i, t in enumerate(shown)}, "merges": tokenizer.shown_merges()}
         before: dict[str, Any] | None = _pre_tokenizer()
+        if tokenizer.words == GPT2_RULE:
+            before = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False,
+                      "use_regex": True}  # fmt: skip
+        added = [
+            {"id": shown.index(text), "content": text, "special": True, "normalized": False,
+             "single_word": False, "lstrip": False, "rstrip": False}
+            for text in tokenizer.special
+        ]  # fmt: skip
         decoder = {
             "type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False,
             "use_regex": False,
@@ -267,7 +308,7 @@ def _tokenizer_json(tokenizer: Tokenizer) -> dict[str, Any]:
         model |= {"vocab": {c: i for i, c in enumerate(tokenizer.vocab)}, "merges": []}
         before, decoder = None, {"type": "Fuse"}
     return {
-        "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+        "version": "1.0", "truncation": None, "padding": None, "added_tokens": added,
         "normalizer": None, "pre_tokenizer": before, "post_processor": None, "decoder": decoder,
         "model": model,
     }  # fmt: skip

@@ -222,8 +222,9 @@ class _Vocabulary:
         begin = f"cannot import {model.path.name!r}: "
         if size in GPT2_VOCABULARIES and (tokenizer is None or tokenizer.vocab_size != size):
             raise UserError(
-                f"{begin}its vocabulary of {size:,} tokens is GPT-2's, which tuigpt does not have;"
-                " models of characters can be imported"
+                f"{begin}its vocabulary of {size:,} tokens is GPT-2's, which it does not bring"
+                " along; a folder of Hugging Face's with its tokenizer.json can be imported, and so"
+                " can models of characters"
             )
         if tokenizer is None:
             raise UserError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -189,10 +190,78 @@ def test_what_ours_cannot_be_is_named(
     assert not runs_dir(home).exists() or not list(runs_dir(home).iterdir())
 
 
-@pytest.mark.parametrize("tokenizer", TOKENIZERS[2:3], ids=["bpe"])
-def test_words_cut_by_another_rule_are_refused(folder: Path, take: Any) -> None:
-    changed(folder, "tokenizer.json", pre_tokenizer={"type": "ByteLevel", "use_regex": True})
-    with pytest.raises(UserError, match="cuts words by another rule"):
+@pytest.fixture(scope="module")
+def gpt2(transformers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 as their libraries make one: words cut by GPT-2's rule, and a token of its own."""
+    from tokenizers import Tokenizer as Theirs
+    from tokenizers import models, pre_tokenizers, trainers
+
+    folder = tmp_path_factory.mktemp("their-gpt2")
+    engine = Theirs(models.BPE())
+    engine.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=420, special_tokens=[END], show_progress=False,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+    )  # fmt: skip
+    engine.train_from_iterator([TEXT], trainer)
+    engine.save(str(folder / "tokenizer.json"))
+    torch.manual_seed(3)
+    config = transformers.GPT2Config(
+        vocab_size=engine.get_vocab_size(), n_positions=24, n_embd=16, n_layer=2, n_head=2,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    transformers.GPT2LMHeadModel(config).save_pretrained(folder)
+    return folder
+
+
+END = "<|endoftext|>"
+
+NASTY = (
+    f"{TEXT}I'm don't we'LL {END}next\n\n  \n x²½ Ⅷ ٣ _a_ a_b  \t\u2003x"
+    f"\x1c\x1dy \ufeff 'tis z {END}"
+)
+
+
+def test_gpt2_reads_the_same_tokens_and_thinks_the_same(
+    gpt2: Path, transformers: Any, take: Any, home: Path, tmp_path: Path
+) -> None:
+    found = loaded(home, take(gpt2))
+    again = write(tmp_path / "again", to_huggingface(found.model, found.tokenizer))
+    theirs = {f: transformers.AutoTokenizer.from_pretrained(f) for f in (gpt2, again)}
+    long = NASTY * 20
+    ids = found.tokenizer.encode(long)
+    assert theirs[again](long)["input_ids"] == ids.tolist()
+    pieces = [long[at : at + 1009] for at in range(0, len(long), 1009)]
+    assert [i for part in found.tokenizer.encode_stream(pieces) for i in part] == ids.tolist()
+    assert found.tokenizer.decode(ids) == long
+    # Ours numbers the tokens in another order: the same place has the same probability.
+    original = theirs[gpt2](NASTY)["input_ids"][:24]
+    model = transformers.AutoModelForCausalLM.from_pretrained(gpt2).eval()
+    with torch.no_grad():
+        expected = model(torch.tensor([original])).logits
+        logits = found.model(torch.from_numpy(ids[:24])[None])[0]
+    order = theirs[gpt2].convert_tokens_to_ids(found.tokenizer.shown_tokens())
+    assert [order[i] for i in ids[:24]] == original
+    torch.testing.assert_close(logits, expected[..., order], rtol=0, atol=1e-5)
+    assert found.header.format == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"pre_tokenizer": {"type": "ByteLevel"}}, "puts a blank before the text"),
+        ({"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}},
+         "cuts words neither as GPT-2's does nor"),
+        ({"added_tokens": [{"id": 0, "content": END, "lstrip": True}]}, "takes in what stands"),
+    ],
+)  # fmt: skip
+def test_what_reads_otherwise_is_refused(
+    values: dict[str, Any], words: str, gpt2: Path, tmp_path: Path, take: Any
+) -> None:
+    folder = tmp_path / "changed"
+    shutil.copytree(gpt2, folder)
+    changed(folder, "tokenizer.json", **values)
+    with pytest.raises(UserError, match=words):
         take(folder)
 
 
