@@ -26,6 +26,7 @@ from tuigpt.tui import starting as starting_module
 from tuigpt.tui.messages import Acknowledged, WatchRun
 from tuigpt.tui.panes.training.headline import Headline
 from tuigpt.tui.panes.training.pane import TrainingPane
+from tuigpt.tui.panes.training.strips import Strips
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.tui.widgets.run_status import RunStatusLine
 
@@ -154,6 +155,30 @@ async def test_the_newest_sample_is_shown_until_an_older_one_is_chosen() -> None
         growing.add([sample(400, " four")])
         app.show(run(), growing, True)
         assert "To be four" in app.samples
+
+
+async def test_the_share_of_real_words_is_a_small_curve() -> None:
+    app = Host()
+    async with app.run_test(size=(90, 40)):
+        shares = (None, 0.1, 0.5, 0.84)
+        lines = [SampleLine(step=n, text="x", real_words=s) for n, s in enumerate(shares, 1)]
+        app.show(run(), history(*lines))
+        assert "real words 84% ▁▅▇" in app.samples
+
+
+async def test_where_the_rate_was_changed_and_the_memory_of_a_gpu_are_on_the_strips() -> None:
+    app = Host()
+    async with app.run_test(size=(90, 40)) as pilot:
+        app.screen.add_class("-wide")
+        lines = [
+            StepLine(step=n, loss=2.0, learning_rate=0.01, gpu_memory=3 << 30) for n in range(1, 99)
+        ]
+        changed = EventLine(step=50, message="learning rate changed", setting="learning_rate")
+        app.show(run(), history(*lines, changed))
+        await pilot.pause()
+        rate, *_, memory = str(app.query_one(Strips).render()).splitlines()
+        assert "│" in rate and "learning rate" in app.chart
+        assert memory.split()[0] == "GPU" and "3" in memory and "GB" in memory
 
 
 async def test_a_sample_asked_for_lands_in_view(asked: list[str]) -> None:

@@ -228,6 +228,7 @@ class Updates:
         grad_norms: the largest of the group, before clipping; NaN where none was finite.
         seconds: mean time of an update of the group.
         elapsed: seconds spent on all updates up to that step.
+        memories: bytes in use on the GPU; NaN without one.
     """
 
     def __init__(self) -> None:
@@ -236,6 +237,7 @@ class Updates:
         self.grad_norms = array("d")
         self.seconds = array("d")
         self.elapsed = array("d")
+        self.memories = array("d")
         self._size = 1
 
     def extend(self, lines: Sequence[StepLine]) -> None:
@@ -254,6 +256,7 @@ class Updates:
             self.grad_norms.append(_highest(norms[group]))
             self.seconds.append(spent / len(seconds[group]))
             self.elapsed.append(elapsed)
+            self.memories.append(_or_nan(last.gpu_memory))
         while len(self.steps) > MOST_GROUPS:
             self._halve()
 
@@ -266,6 +269,7 @@ class Updates:
             self.grad_norms,
             self.seconds,
             self.elapsed,
+            self.memories,
         ):
             del column[kept:]
 
@@ -278,6 +282,7 @@ class Updates:
         self.steps[odd:] = self.steps[odd + 1 :: 2]
         self.learning_rates[odd:] = self.learning_rates[odd + 1 :: 2]
         self.elapsed[odd:] = self.elapsed[odd + 1 :: 2]
+        self.memories[odd:] = self.memories[odd + 1 :: 2]
         self._size *= 2
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -30,12 +31,14 @@ class StepLine(Line, frozen=True, tag="step", gc=False):
         loss: of the batch, in nats per token.
         grad_norm: before clipping.
         seconds: that the update took.
+        gpu_memory: most bytes in use on the GPU so far.
     """
 
     loss: float | None = None
     learning_rate: float | None = None
     grad_norm: float | None = None
     seconds: float | None = None
+    gpu_memory: Count | None = None
     nonfinite: tuple[str, ...] = ()
 
 
@@ -59,10 +62,15 @@ class EvalLine(Line, frozen=True, tag="eval"):
 
 
 class SampleLine(Line, frozen=True, tag="sample"):
-    """What the model wrote after a prompt."""
+    """What the model wrote after a prompt.
+
+    Attributes:
+        real_words: share of its words that are words of the text it learns from.
+    """
 
     prompt: str = ""
     text: str = ""
+    real_words: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
 
 
 class CheckpointLine(Line, frozen=True, tag="checkpoint"):

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+
+
+FEWEST = 3
+"""Words of which a share says something."""
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text, in order, in lower case: letters, and apostrophes between them."""
     return _WORD.findall(text.lower())
+
+
+def share_of_words(prompt: str, text: str, known: Set[str]) -> float | None:
+    """The share of the words written after a prompt that are known, from 0 to 1.
+
+    A word that the prompt began counts; the last one, which may be cut, does not.
+
+    Returns:
+        None where there are fewer than `FEWEST`.
+    """
+    whole = prompt + text
+    matches = [m for m in _WORD.finditer(whole) if len(prompt) < m.end() < len(whole)]
+    if len(matches) < FEWEST:
+        return None
+    return sum(match.group().lower() in known for match in matches) / len(matches)
 
 
 class WordSearch:

@@ -57,6 +57,7 @@ class Corpus:
             UserError: a part is too short to hold one window and the token after it.
         """
         per_token = tokenizer.token_characters
+        self._tokenizer = tokenizer
         self.n_train = train_tokens(ids, per_token, n_train_characters)
         self.n_val = len(ids) - self.n_train
         self.block_size = block_size
@@ -104,6 +105,12 @@ class Corpus:
         starts = torch.randint(last_start, (batch_size, 1), generator=generator)
         windows = self._windows(starts, self.block_size + 1)
         return windows[:, :-1], windows[:, 1:]
+
+    def pieces(self, most_tokens: int) -> Iterator[str]:
+        """The beginning of the text, in pieces of which each begins anew with a token."""
+        end = min(len(self._in_file), most_tokens)
+        for first in range(0, end, _AT_ONCE // 4):
+            yield self._tokenizer.decode(self._in_file[first : min(end, first + _AT_ONCE // 4)])
 
     def val_batches(
         self, batch_size: int, max_tokens: int | None = None

@@ -155,6 +155,7 @@ class Recorder:
                         learning_rate=event.learning_rate,
                         grad_norm=event.grad_norm,
                         seconds=round(event.seconds, 6),
+                        gpu_memory=event.gpu_memory,
                     )
                 )
                 self._recent.append((time.monotonic(), event.step, event.seconds))
@@ -182,7 +183,14 @@ class Recorder:
                     # An early one is over before anybody could see that it was under way.
                     self._say("training" if event.early else "evaluating", **changes)
             case Sampled():
-                self._append(SampleLine(step=event.step, prompt=event.prompt, text=event.text))
+                self._append(
+                    SampleLine(
+                        step=event.step,
+                        prompt=event.prompt,
+                        text=event.text,
+                        real_words=event.real_words,
+                    )
+                )
             case Skipped():
                 self.note(f"the {event.what} at step {event.step:,} failed: {event.reason}")
             case StateDue():

@@ -25,6 +25,7 @@ from tuigpt.estimate import micro_batch_windows
 from tuigpt.generation.decode import generate, read_prompt
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
+from tuigpt.text.words import share_of_words, words_of
 from tuigpt.training.batches import Corpus
 from tuigpt.training.early import early_tokens
 from tuigpt.training.optimizers import build_optimizers, state_layout
@@ -43,6 +44,9 @@ from tuigpt.training.state import (
 LONGEST_WHOLE_PASS = 4_000_000
 """Tokens of a validation part above which it is not measured whole at the end."""
 
+MOST_WORD_TOKENS = 8_000_000
+"""Tokens from the beginning of the text whose words count as its own."""
+
 REPORT_EVERY = 0.2
 """Seconds between two looks at the losses of updates on a device other than the CPU, because to
 look at one means to wait for the device."""
@@ -58,6 +62,7 @@ class Stepped:
         learning_rate: the rate of this update.
         grad_norm: length of the gradient before clipping.
         seconds: how long the update took.
+        gpu_memory: most bytes that were in use on the GPU so far; None without one.
     """
 
     step: int
@@ -65,6 +70,7 @@ class Stepped:
     learning_rate: float
     grad_norm: float
     seconds: float
+    gpu_memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -100,11 +106,17 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Sampled:
-    """The model wrote `text` after `prompt`."""
+    """The model wrote `text` after `prompt`.
+
+    Attributes:
+        real_words: share of its words that are words of the text it learns from; None where there
+            are too few.
+    """
 
     step: int
     prompt: str
     text: str
+    real_words: float | None = None
 
 
 @dataclass(frozen=True)
@@ -205,6 +217,7 @@ class Trainer:
         self._micro_batch = micro_batch_windows(
             model.config, config, self._device.type, self._group.size
         )
+        self._words: frozenset[str] | None = None
         self._unreported: list[_Update] = []
         self._began = 0.0
 
@@ -346,7 +359,11 @@ class Trainer:
         except UserError:  # its logits are not finite
             what = f"the model's predictions are no longer numbers at step {self.step}"
             raise self._diverged(what) from None
-        yield Sampled(self.step, prompt.text, self._tokenizer.decode(ids))
+        if self._words is None:
+            pieces = self._corpus.pieces(MOST_WORD_TOKENS)
+            self._words = frozenset(word for piece in pieces for word in words_of(piece))
+        text = self._tokenizer.decode(ids)
+        yield Sampled(self.step, prompt.text, text, share_of_words(prompt.text, text, self._words))
 
     def change(
         self,
@@ -576,9 +593,12 @@ class Trainer:
             self._require_finite(done)
         seconds = (time.perf_counter() - self._began) / len(unreported)
         self.losses = Losses(train_loss=float(unreported[-1].loss))
+        memory = None
+        if self._device.type == "cuda":
+            memory = torch.cuda.max_memory_allocated(self._device)
         for done in unreported:
             loss, grad_norm = float(done.loss), float(done.grad_norm)
-            yield Stepped(done.step, loss, done.learning_rate, grad_norm, seconds)
+            yield Stepped(done.step, loss, done.learning_rate, grad_norm, seconds, memory)
 
     def _require_finite(self, done: _Update) -> None:
         loss, grad_norm = float(done.loss), float(done.grad_norm)

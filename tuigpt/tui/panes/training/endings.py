@@ -17,7 +17,7 @@ def ended(run: Run) -> str:
     parts = [_writes(run)]
     if run.last is not None and not run.built_in:
         more = "r trains further" if run.status.state == "finished" else "r resumes"
-        parts += [more, "n again, otherwise"]
+        parts += [more, "n again"]
     return f"{run.status.state}: {' · '.join(filter(None, parts))}"
 
 

@@ -206,7 +206,8 @@ A trainer keeps training when you close the app."""
             steps = (curves.step_at(first), curves.step_at(last)) if curves.unit != "step" else (
                 int(first), int(last))  # fmt: skip
             tokens = record.train.batch_size * record.model.block_size
-            self._strips.show(history.updates, *steps, tokens)
+            changes = [step for step, name in history.changes if name == "learning_rate"]
+            self._strips.show(history.updates, changes, *steps, tokens)
 
     @property
     def _poet_val(self) -> float | None:

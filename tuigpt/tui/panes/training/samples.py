@@ -15,6 +15,11 @@ from textual.widgets import Static
 from tuigpt.runs.metrics import SampleLine
 from tuigpt.wording import visible
 
+_LEVELS = "▁▂▃▄▅▆▇█"
+
+WIDEST = 10
+"""Columns of the curve of real words."""
+
 
 class Samples(Vertical):
     """One sample with its step; arrows go to those before and after it.
@@ -77,10 +82,21 @@ class Samples(Vertical):
             return
         sample = self._samples[self._place]
         count = f"{self._place + 1} of {len(self._samples)}"
-        self._rule.update(f"── how it writes at step {sample.step:,} ── {count} ── ← → ──")
+        rule = f"── how it writes at step {sample.step:,} ── {count} ──"
+        if sample.real_words is not None:
+            shares = [s.real_words for s in self._samples if s.real_words is not None]
+            rule += f" real words {sample.real_words:.0%} {course(shares)} ──"
+        self._rule.update(f"{rule} ← → ──")
         self._text.update(
             Content.assemble((visible(sample.prompt), "$text-accent"), visible(sample.text))
         )
+
+
+def course(shares: Sequence[float]) -> str:
+    """Shares from 0 to 1 as a small curve; of very many some."""
+    stride = -(-len(shares) // WIDEST)
+    newest_last = shares[::-1][::stride][::-1]
+    return "".join(_LEVELS[min(7, int(share * 8))] for share in newest_last)
 
 
 class _Scroll(VerticalScroll):

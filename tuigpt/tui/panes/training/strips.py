@@ -7,11 +7,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from textual.content import Content
+from textual.geometry import Size
 from textual.widget import Widget
 
 from tuigpt.charts.plot import GUTTER
 from tuigpt.runs.history import Updates
-from tuigpt.wording import short_count
+from tuigpt.wording import file_size, short_count
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
@@ -19,25 +20,28 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 class Strips(Widget):
     """One row for each figure: its name, its course, and its newest value."""
 
-    DEFAULT_CSS = "Strips { height: 3; color: $foreground 70%; }"
+    DEFAULT_CSS = "Strips { height: auto; color: $foreground 70%; }"
 
     def __init__(self, *, id: str) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._rows: list[tuple[str, list[float], str]] = []
+        self._rows: list[tuple[str, str, str]] = []
         self._drawn: tuple[object, ...] = ()
-        self._shown: tuple[Updates, int, int, int] | None = None
+        self._shown: tuple[Updates, Sequence[int], int, int, int] | None = None
 
     def on_resize(self) -> None:
         if self._shown is not None:
             self.show(*self._shown)
 
-    def show(self, updates: Updates, first: int, last: int, tokens: int) -> None:
+    def show(
+        self, updates: Updates, changes: Sequence[int], first: int, last: int, tokens: int
+    ) -> None:
         """Show the updates from one step to another.
 
         Args:
+            changes: steps at which the learning rate was changed.
             tokens: of one update.
         """
-        self._shown = updates, first, last, tokens
+        self._shown = updates, changes, first, last, tokens
         columns = max(1, self.size.width - GUTTER - 10)
         mark = (len(updates.steps), updates.steps[-1] if updates.steps else 0, first, last, columns)
         if mark == self._drawn:
@@ -49,20 +53,26 @@ class Strips(Widget):
             ("grad", updates.grad_norms, lambda x: f"{x:.2g}"),
             ("tok/s", speeds, short_count),
         ]
+        if any(map(math.isfinite, updates.memories)):
+            figures.append(("GPU", updates.memories, lambda x: file_size(int(x))))
         start, end = bisect_left(updates.steps, first), bisect_right(updates.steps, last)
-        self._rows = []
+        before, self._rows = len(self._rows), []
         for name, values, spell in figures:
             shown = list(values[start:end])
             newest = next((v for v in reversed(shown) if math.isfinite(v)), math.nan)
             words = spell(newest) if math.isfinite(newest) else ""
-            course = _columns(updates.steps[start:end], shown, first, last, columns)
+            course = sparkline(_columns(updates.steps[start:end], shown, first, last, columns))
+            if name == "rate":
+                course = _marked(course, changes, first, last)
             self._rows.append((name, course, words))
-        self.refresh()
+        self.refresh(layout=len(self._rows) != before)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return max(3, len(self._rows))
 
     def render(self) -> Content:
         return Content("\n").join(
-            Content(f"{name:>{GUTTER - 1}} {sparkline(values)} {words}")
-            for name, values, words in self._rows
+            Content(f"{name:>{GUTTER - 1}} {course} {words}") for name, course, words in self._rows
         )
 
 
@@ -81,6 +91,17 @@ def _columns(
         if math.isnan(found[column]) and steps and first + column * width < steps[-1]:
             found[column] = found[column - 1]
     return found
+
+
+def _marked(course: str, steps: Sequence[int], first: int, last: int) -> str:
+    """A strip with a mark where a setting was changed."""
+    cells = list(course)
+    for step in steps:
+        if first <= step <= last and cells:
+            cells[min(len(cells) - 1, int((step - first) / max(1, last - first) * len(cells)))] = (
+                "│"
+            )
+    return "".join(cells)
 
 
 def sparkline(values: Sequence[float]) -> str:
