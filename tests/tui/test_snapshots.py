@@ -66,7 +66,3 @@ def test_the_workbench_at_140_by_40(snap_compare: Any, app: TuigptApp) -> None:
 
 def test_training_at_80_by_24(snap_compare: Any, app: TuigptApp) -> None:
     assert snap_compare(app, terminal_size=(80, 24), run_before=keys("ctrl+t"))
-
-
-def test_generating_at_80_by_24(snap_compare: Any, app: TuigptApp) -> None:
-    assert snap_compare(app, terminal_size=(80, 24), run_before=keys("ctrl+g"))

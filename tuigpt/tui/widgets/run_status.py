@@ -78,10 +78,11 @@ class RunStatusLine(Widget):
     _forgetting: Timer | None = None
 
     def acknowledge(self, text: str) -> None:
-        """Say what was just done, at the right end, for some seconds; several at once together."""
+        """Say what was just done, at the right end, for some seconds; several at once together,
+        the newest first, as the end is what is cut."""
         now = monotonic()
         together = self.said and now - self._said_at < _AT_ONCE
-        self.said = f"{self.said} · {one_line(text)}" if together else one_line(text)
+        self.said = f"{one_line(text)} · {self.said}" if together else one_line(text)
         self._said_at = now
         if self._forgetting is not None:
             self._forgetting.stop()

@@ -34,7 +34,7 @@ from tuigpt.wording import one_line
 
 if TYPE_CHECKING:
     from tuigpt.runs.folder import Checkpoint
-    from tuigpt.tui.panes.generate.inside import OtherPrompt, OtherToken
+    from tuigpt.tui.panes.generate.inside import OtherToken
 
 QUIET = 1.0
 """Seconds without a change before what can wait is asked of the model."""
@@ -293,6 +293,8 @@ class GeneratePane(Pane):
 
     def action_inside(self) -> None:
         """Look inside the chosen text, or at what could come after the prompt."""
+        from tuigpt.tui.panes.generate.inside import Inside, OtherPrompt  # when it is asked for
+
         view, checkpoint = self._view, self.session.checkpoint
         entry = view.entry
         if checkpoint is None:
@@ -330,8 +332,6 @@ class GeneratePane(Pane):
                 branch = text.branch(other.at, other.candidate, config)
                 branch.branched_from = entry.place(text) + 1
                 view.write(branch, instead_of=entry)
-
-        from tuigpt.tui.panes.generate.inside import Inside  # not before it is asked for
 
         steer = self._settings.step_temperature
         self.app.push_screen(Inside(text, at, look, measure, steer, drew), closed)

@@ -74,8 +74,8 @@ class Writing:
             for text in self._texts:
                 text.stop()
             view.keeper.keep(entry, *self._texts)
-            view.show_rule(entry)
-            if view.is_running:
+            if view.is_attached:
+                view.show_rule(entry)
                 view.post_message(view.Ended())
 
     async def hurry(self) -> None:
@@ -171,7 +171,8 @@ class Writing:
         if self._timer is not None:
             self._timer.stop()
         self.entry, self._timer, self._likeliest = None, None, []
-        self._view.writing = False
+        if self._view.is_attached:  # the end of the app is no time to tell of it
+            self._view.writing = False
 
     def _measure(self) -> None:
         since, count = self._measured
