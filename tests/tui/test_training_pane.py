@@ -288,10 +288,12 @@ async def test_the_curves_can_be_taken_along(
         assert json.loads(written) == {"steps": [1, 100], "train": [3.0, 2.5], "val": [2.25]}
     else:
         assert written.startswith("<svg") and "train" in written
+        png = (tmp_path / "verse-curves.png").read_bytes()
+        assert png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82")
 
 
 ALWAYS = {"next_unit", "smooth(-1)", "smooth(1)", "runs", "replay", "log", "save_csv",
-          "save_loss_log", "save_svg"}  # fmt: skip
+          "save_loss_log", "save_chart"}  # fmt: skip
 RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard", "fork"}
 ENDED = {"again", "write", "fork"}
 

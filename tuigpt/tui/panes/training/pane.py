@@ -29,7 +29,12 @@ from tuigpt.tui.panes.training.overlays import Overlay, chosen, read_history
 from tuigpt.tui.panes.training.samples import Samples
 from tuigpt.tui.panes.training.steering import Steering
 from tuigpt.tui.panes.training.strips import Strips
-from tuigpt.tui.panes.training.take_along import save_csv, save_loss_log, save_svg
+from tuigpt.tui.panes.training.take_along import (
+    save_csv,
+    save_loss_log,
+    save_png,
+    save_svg,
+)
 from tuigpt.tui.screens.text_file import TextFile
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.loss_chart import LossChart
@@ -125,8 +130,8 @@ A trainer keeps training when you close the app."""
                 tooltip="Write the curves to a CSV file in the current folder"),
         Binding("f8", "save_loss_log", "save loss_log.json", id="train.loss-log", show=False,
                 tooltip="Write the curves as the workshop's loss_log.json"),
-        Binding("f9", "save_svg", "save chart as SVG", id="train.svg", show=False,
-                tooltip="Write the chart as it is now to an SVG file"),
+        Binding("f9", "save_chart", "save chart as SVG and PNG", id="train.svg", show=False,
+                tooltip="Write the chart as it is now to an SVG and a PNG file"),
     ]  # fmt: skip
 
     def __init__(self, entry: PaneEntry, session: Session) -> None:
@@ -344,10 +349,10 @@ A trainer keeps training when you close the app."""
     def action_save_loss_log(self) -> None:
         self._save("json", lambda path: save_loss_log(path, self._history), "loss_log")
 
-    def action_save_svg(self) -> None:
-        chart = self._chart
-        view = replace(chart.view, cursor=None)
+    def action_save_chart(self) -> None:
+        chart, view = self._chart, replace(self._chart.view, cursor=None)
         self._save("svg", lambda path: save_svg(path, chart.picture, view))
+        self._save("png", lambda path: save_png(path, chart.picture, view))
 
     def _save(self, suffix: str, write: Callable[[Path], None], kind: str = "curves") -> None:
         run = self._run

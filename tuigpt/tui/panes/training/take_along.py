@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tuigpt.charts.plot import Picture, View, draw
+from tuigpt.charts.png import to_png
 from tuigpt.files import to_json, write_atomic
 from tuigpt.runs.history import History
 from tuigpt.runs.loss_log import EVALUATED_EVERY, loss_log
@@ -18,10 +19,13 @@ _SIZE = 110, 32
 """Columns and rows of a chart as a picture."""
 
 _COLOURS = {
-    "train": "#6cb6ff", "train-raw": "#3a5f85", "val": "#f0883e", "best": "#7ee787",
-    "other": "#d2a8ff", "ruler": "#9a958a", "gap": "#7a4a20", "axis": "#9a958a",
+    "train": "#6cb6ff", "train-raw": "#4b6783", "val": "#f0883e", "best": "#7ee787",
+    "other": "#d2a8ff", "ruler": "#9a958a", "gap": "#9a6030", "axis": "#9a958a",
     "milestone": "#7ee787", "message": "#ff7b72", "text": "#e8e4da", "cursor": "#e8e4da",
 }  # fmt: skip
+
+
+BACKGROUND = "#16171c"
 
 
 def save_csv(path: Path, history: History) -> None:
@@ -48,6 +52,15 @@ def save_loss_log(path: Path, history: History) -> None:
     val = {step: loss for step, loss in history.val if step not in history.early}
     log = loss_log(dict(history.train), val, EVALUATED_EVERY)
     write_atomic(path, (to_json(log) + "\n").encode())
+
+
+def save_png(path: Path, picture: Picture, view: View) -> None:
+    """Write a chart as a PNG picture.
+
+    Raises:
+        OSError: it could not be written.
+    """
+    write_atomic(path, to_png(draw(picture, view, *_SIZE), _COLOURS, BACKGROUND))
 
 
 def save_svg(path: Path, picture: Picture, view: View) -> None:
