@@ -230,6 +230,9 @@ async def test_sorting_by_each_column_and_backwards() -> None:
         await pilot.press("S")
         assert [row.split()[0] for row in await rows(pilot)] == ["▾", "1", "3", "2"]
         assert "▴val" in screen_text(pilot)
+        await pilot.click("#headings", offset=(8, 0))
+        assert [row.split()[0] for row in await rows(pilot)] == ["▾", "3", "2", "1"]
+        assert "▾step" in screen_text(pilot)
 
 
 async def test_the_filter_narrows_down_while_one_types() -> None:

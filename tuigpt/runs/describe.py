@@ -59,9 +59,9 @@ def _of_header(header: Header) -> Facts:
     kind = str(header.tokenizer.get("type", "?"))[:40]
     text = corpus.name or "not known"
     if corpus.characters:
-        text += f", {corpus.characters:,} characters"
+        text += f" · {corpus.characters:,} characters"
     if corpus.sha256:
-        text += f", sha256 {corpus.sha256}"
+        text += f" · sha256 {corpus.sha256}"
     facts = [
         ("val", f"{loss_in_words(header.val_nats_per_character)} a character"),
         ("train", f"{loss_in_words(header.train_nats_per_character)} a character"),

@@ -26,6 +26,9 @@ CHECKPOINTS = "checkpoints"
 RESUME_FILE = "resume.safetensors"
 TRAINER_LOG = "trainer.log"
 
+FOREIGN = (".pt", ".pth", ".bin", ".ckpt")
+"""Endings of other programs' files, which are listed as well, though they cannot be opened."""
+
 POET = "poet"
 """Names the model that ships with tuigpt; no new run may be called so, in any letter case."""
 
@@ -178,7 +181,7 @@ class CheckpointList:
         found = {}
         run = one_line(self._folder.name)
         for name in _names(self._folder / CHECKPOINTS):
-            if not name.endswith(".safetensors"):
+            if not name.endswith((".safetensors", *FOREIGN)):
                 continue
             path = self._folder / CHECKPOINTS / name
             with suppress(OSError):
@@ -188,7 +191,10 @@ class CheckpointList:
                 if known is not None and known[0] == mark:
                     found[name] = known
                 else:
-                    found[name] = mark, read_checkpoint(path, run)
+                    checkpoint = read_checkpoint(path, run)
+                    if checkpoint.problem and name.endswith(FOREIGN):
+                        checkpoint = replace(checkpoint, problem="another program's: import it")
+                    found[name] = mark, checkpoint
         self._known = found
         return tuple(sorted((c for _, c in found.values()), key=attrgetter("step")))
 

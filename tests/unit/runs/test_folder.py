@@ -245,12 +245,14 @@ class TestCheckpoints:
         (folder / "step-000080.safetensors").mkdir()
         (folder / ".partial-x.safetensors").write_bytes(b"half")
         (folder / "notes.txt").write_text("x")
+        (folder / "ckpt-90.pt").write_bytes(b"PK\x03\x04")
         run = open_run(run.folder)
         problems = {c.step: c.problem for c in run.checkpoints}
         assert problems.pop(10) == ""
-        assert set(problems) == {20, 30, 40, 50, 60, 80} and all(problems.values())
+        assert set(problems) == {20, 30, 40, 50, 60, 80, 90} and all(problems.values())
         assert problems[30] == "the file is empty"
         assert problems[80] == "it is a folder"
+        assert problems[90] == "another program's: import it"
         assert "not one of tuigpt's" in problems[60]
         assert run.last and run.last.step == 10
 

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.widgets import Input, Static
 
 from tuigpt.runs.browse import SORTS
@@ -23,6 +23,7 @@ from tuigpt.tui.panes.checkpoints.rows import (
     Row,
     RunRow,
     View,
+    column_at,
     draw,
     headings,
     rows,
@@ -34,7 +35,7 @@ from tuigpt.wording import file_size
 
 EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
 
-CARD_ROWS = 14
+CARD_ROWS = 16
 """Most lines of the details card."""
 
 
@@ -292,6 +293,16 @@ class Browser(Pane):
         self._view.sort = names[(names.index(self._view.sort) + 1) % len(names)]
         self._view.backwards = False
         self._fill()
+
+    def on_click(self, event: Click) -> None:
+        """A click on a heading sorts by that column; the next one the other way round."""
+        if event.widget is not self._headings:
+            return
+        name = column_at(max(1, self.content_size.width - 1), event.x)
+        if name in SORTS:
+            self._view.backwards = name == self._view.sort and not self._view.backwards
+            self._view.sort = name
+            self._fill()
 
     def action_reverse(self) -> None:
         self._view.backwards = not self._view.backwards

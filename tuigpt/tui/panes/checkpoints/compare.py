@@ -29,6 +29,7 @@ from tuigpt.tui.panes.checkpoints.details import read_past
 from tuigpt.tui.panes.checkpoints.reader import Reader
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.heat_text import HeatText
+from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.wording import one_line, visible
 
@@ -60,9 +61,9 @@ class Compare(Dialog[None]):
     Compare {
         align: center middle;
         & > #page {
-            width: 96%; height: 94%; max-width: 150; padding: 0 1; background: $surface;
+            width: 96%; height: 1fr; max-width: 150; padding: 0 1; background: $surface;
             border: round $primary; border-title-color: $text-primary;
-            border-subtitle-color: $foreground-muted; scrollbar-size-vertical: 1;
+            scrollbar-size-vertical: 1;
         }
         .two, .asked { height: auto; }
         .two > * { width: 1fr; }
@@ -74,9 +75,9 @@ class Compare(Dialog[None]):
         #seed { width: 12; }
         Static { height: auto; }
         LossChart { height: 13; margin-top: 1; }
-        HeatText { height: auto; max-height: 14; }
+        HeatText { height: auto; max-height: 80; }
     }
-    Compare.-narrow #page { width: 100%; height: 100%; }
+    Compare.-narrow #page { width: 100%; }
     """
 
     def __init__(self, sides: tuple[Side, Side], reader: Reader) -> None:
@@ -103,7 +104,6 @@ class Compare(Dialog[None]):
         with VerticalScroll(id="page") as page:
             left, right = (one_line(checkpoint.label) for _, checkpoint in self._sides)
             page.border_title = Content(f"{left} and {right}")
-            page.border_subtitle = "↑ ↓ scroll · p prompt · t text · esc close"
             yield self._settings
             yield self._chart
             with Horizontal(classes="asked"):
@@ -120,6 +120,7 @@ class Compare(Dialog[None]):
                 yield from self._told
             with Horizontal(classes="two"):
                 yield from self._heats
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self.query_one("#page").focus()

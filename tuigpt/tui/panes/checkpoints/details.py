@@ -21,6 +21,8 @@ LARGEST_LOG = 32 << 20
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
+LABEL_WIDTH = 11
+
 FIRST = ("cannot be opened", "note", "val")
 THEN = ("model", "text", "training", "whole val", "kept")
 """Facts above the curve and the sample, and below them."""
@@ -60,7 +62,19 @@ def card(row: Row, past: Past | None, width: int, height: int) -> Content:
         lines = _of_run(row.run, past, width)
     else:
         lines = _of_checkpoint(row.run, row.checkpoint, past, width)
+    indent = 0 if isinstance(row, RunRow) else LABEL_WIDTH
+    if len(whole := [part for line in lines for part in _wrapped(line, width, indent)]) <= height:
+        lines = whole
     return Content("\n").join(line.truncate(width, ellipsis=True) for line in lines[:height])
+
+
+def _wrapped(line: Content, width: int, indent: int) -> list[Content]:
+    """A fact on as many lines as it takes, its value in one column."""
+    if line.cell_length <= width or width < 3 * LABEL_WIDTH or " · " not in line.plain:
+        return [line]
+    first, *others = line.wrap(width)
+    more = Content(" ").join(others).wrap(width - indent)
+    return [first, *(Content.assemble(" " * indent, part) for part in more)]
 
 
 def _of_checkpoint(
@@ -82,8 +96,14 @@ def _facts(facts: Mapping[str, str], names: Sequence[str]) -> list[Content]:
         if name in facts:
             style = "$text-error" if name == "cannot be opened" else ""
             value = one_line(facts[name]).replace(" a character", "")
-            lines.append(Content.assemble((f"{name:10} ", "$foreground-muted"), (value, style)))
+            lines.append(
+                Content.assemble((f"{name:{LABEL_WIDTH}}", "$foreground-muted"), (value, style))
+            )
     return lines
+
+
+def _label(name: str) -> tuple[str, str]:
+    return f"{name:{LABEL_WIDTH}}", "$foreground-muted"
 
 
 def _of_run(run: Run, past: Past | None, width: int) -> list[Content]:
@@ -139,9 +159,11 @@ def _curve(val: Sequence[Point], step: int, width: int) -> Content:
     """The val losses as a row of bars with one step marked, and their ends."""
     points = [(at, loss) for at, loss in val if math.isfinite(loss)]
     if len(points) < 2:
-        return Content.styled("curve      not enough evaluations yet", "$foreground-muted")
+        return Content.styled(
+            f"{'curve':{LABEL_WIDTH}}not enough evaluations yet", "$foreground-muted"
+        )
     start, end = (f"{loss_text(points[i][1])} " for i in (0, -1))
-    cells = max(1, min(60, width - 11 - 2 * len(end) - 2, len(points)))
+    cells = max(1, min(60, width - LABEL_WIDTH - 2 * len(end) - 2, len(points)))
     groups = [
         points[i * len(points) // cells : (i + 1) * len(points) // cells] for i in range(cells)
     ]
@@ -150,7 +172,7 @@ def _curve(val: Sequence[Point], step: int, width: int) -> Content:
     low, high = min(heights), max(heights[len(heights) // 8 :])
     scale = (len(_LEVELS) - 1) / (high - low) if high > low else 0.0
     here = min(range(cells), key=lambda i: min(abs(at - step) for at, _ in groups[i]))
-    parts: list[str | tuple[str, str]] = [("curve      ", "$foreground-muted"), start]
+    parts: list[str | tuple[str, str]] = [_label("curve"), start]
     for i, loss in enumerate(heights):
         level = _LEVELS[min(len(_LEVELS) - 1, round((loss - low) * scale))]
         parts.append((level, "bold $text-success" if i == here else "$text-warning"))

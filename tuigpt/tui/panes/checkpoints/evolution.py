@@ -19,6 +19,7 @@ from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.growth import LENGTH, new_parts
 from tuigpt.tui.panes.checkpoints.reader import Reader
 from tuigpt.tui.screens.dialog import Dialog
+from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.row_list import RowList
 from tuigpt.wording import loss_text, one_line, visible
 
@@ -29,14 +30,21 @@ PROMPT = "To be or not"
 """Where the run does not tell what its own samples began with."""
 
 
+class _Steps(RowList):
+    """The steps; the keys that a list scrolls sideways with go from step to step."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left", "move(-1)", "step before", id="evolution.before",
+                tooltip="What the checkpoint before wrote"),
+        Binding("right", "move(1)", "next step", id="evolution.next",
+                tooltip="What the next checkpoint wrote"),
+    ]  # fmt: skip
+
+
 class Evolution(Dialog[Checkpoint]):
     """Steps at the left, at the right what the model wrote there; dismisses with one to open."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "step(-1)", "step before", id="evolution.before",
-                tooltip="What the checkpoint before wrote"),
-        Binding("right", "step(1)", "next step", id="evolution.next",
-                tooltip="What the next checkpoint wrote"),
         Binding("space", "play", "play", id="evolution.play",
                 tooltip="Go from step to step by itself, or hold"),
         Binding("p", "prompt", "prompt", id="evolution.prompt",
@@ -50,23 +58,22 @@ class Evolution(Dialog[Checkpoint]):
     Evolution {
         align: center middle;
         & > #page {
-            width: 96%; height: 94%; max-width: 140; padding: 0 1; background: $surface;
+            width: 96%; height: 1fr; max-width: 140; padding: 0 1; background: $surface;
             border: round $primary; border-title-color: $text-primary;
-            border-subtitle-color: $foreground-muted;
         }
         #asked { height: 1; margin-bottom: 1; }
         #asked Label { color: $foreground-muted; padding-right: 1; }
         #asked Input { background: $boost; margin-right: 2; }
         #beginning { width: 1fr; }
         #seed { width: 12; }
-        #left { width: 32; margin-right: 2; }
+        #left { width: 27; margin-right: 2; }
         #steps-head { height: 1; color: $foreground-muted; }
         #rule { height: 1; }
         #told { height: auto; min-height: 1; margin-top: 1; color: $foreground-muted; }
         #written-box { height: 1fr; scrollbar-size-vertical: 1; }
         #written { height: auto; }
     }
-    Evolution.-narrow #page { width: 100%; height: 100%; }
+    Evolution.-narrow #page { width: 100%; }
     Evolution.-short #asked, Evolution.-short #told { margin: 0; }
     """
 
@@ -87,7 +94,7 @@ class Evolution(Dialog[Checkpoint]):
         self._seed = Input(str(self._config.seed), id="seed", compact=True, restrict=r"\d{0,18}",
                            tooltip="The same for all of them")  # fmt: skip
         self._prompt = prompt
-        self._list = RowList("steps", self._draw_step)
+        self._list = _Steps("steps", self._draw_step)
         self._rule = Static(id="rule", markup=False)
         self._text = Static(id="written", markup=False)
         self._told = Static(id="told", markup=False)
@@ -97,7 +104,6 @@ class Evolution(Dialog[Checkpoint]):
     def compose(self) -> ComposeResult:
         with Vertical(id="page") as page:
             page.border_title = Content(f"How {one_line(self._run.name)} grew up")
-            page.border_subtitle = "← → step · space play · p prompt · enter write with it · esc"
             with Horizontal(id="asked"):
                 yield Label("prompt")
                 yield self._beginning
@@ -112,6 +118,7 @@ class Evolution(Dialog[Checkpoint]):
                     with VerticalScroll(id="written-box", can_focus=False):
                         yield self._text
                     yield self._told
+        yield KeyLine()
 
     def on_mount(self) -> None:
         self._list.set_rows(self._order, None)
@@ -242,9 +249,6 @@ class Evolution(Dialog[Checkpoint]):
     def action_open(self) -> None:
         if self._order:
             self.answer(self._all[self._order[self._at]])
-
-    def action_step(self, by: int) -> None:
-        self._list.action_move(by)
 
     def action_prompt(self) -> None:
         self._hold()

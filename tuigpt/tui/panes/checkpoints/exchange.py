@@ -219,19 +219,13 @@ class Import(Errand):
     def on_mount(self) -> None:
         self.query_one("#paths", PathField).value = "; ".join(self._paths)
 
-    def on_paste(self) -> None:
-        """A path that is dropped onto a field may come with quotes and escapes."""
-        self.call_after_refresh(self._unquote)
-
-    def _unquote(self) -> None:
-        field = self.query_one("#paths", PathField)
-        if not user_path(field.value).exists() and (paths := dropped_paths(field.value)):
-            field.value = "; ".join(paths)
-
     def arguments(self) -> list[str]:
-        paths = sources_of(self.query_one("#paths", PathField).value)
+        typed = self.query_one("#paths", PathField).value
+        paths = sources_of(typed)
         if not paths:
             raise UserError("name the files")
+        if not all(user_path(path).exists() for path in paths):  # dropped, in a shell's quotes
+            paths = dropped_paths(typed) or paths
         name = self.query_one("#name", Input).value.strip()
         first = user_path(paths[0]).absolute()
         base = first.name if first.is_dir() else first.parent.name

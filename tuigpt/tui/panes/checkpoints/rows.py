@@ -103,6 +103,16 @@ def headings(width: int, view: View) -> Content:
     return Content.assemble(*parts)
 
 
+def column_at(width: int, x: int) -> str | None:
+    """The column that the headings have at a cell, or None."""
+    end = 1
+    for name, cells in _columns(width).items():
+        end += cells + (2 if name == "kept" else 0)
+        if x < end:
+            return name
+    return None
+
+
 def _columns(width: int) -> Mapping[str, int]:
     """Cells of each column, its distance from the one before included."""
     columns = {"step": 10, "val": 7, "train": 9, "gap": 7, "bar": 0, "kept": 0, "size": 9, "age": 8}
