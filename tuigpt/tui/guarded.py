@@ -22,6 +22,7 @@ from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.worker import WorkerFailed
 
+from tuigpt.tui.clipboard import copy_into_tmux, in_tmux
 from tuigpt.tui.sparing import SparingApp
 
 LOG_FILE = "app.log"
@@ -182,6 +183,11 @@ class GuardedApp(SparingApp):
         from tuigpt.tui.terminal_driver import TerminalDriver
 
         return TerminalDriver
+
+    def copy_to_clipboard(self, text: str) -> None:
+        super().copy_to_clipboard(text)
+        if in_tmux():
+            self.run_worker(copy_into_tmux(text), group="copy", exit_on_error=False)
 
     def _draw_again(self, _: App[Any]) -> None:
         """The terminal shows what the shell left there."""

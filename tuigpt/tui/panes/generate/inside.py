@@ -36,6 +36,16 @@ from tuigpt.wording import one_line
 _PAUSE = 0.05
 """Seconds that the cursor rests on a token before the model is asked about it."""
 
+WIDE = 90
+"""Columns of the list from which on what temperature alone does has room."""
+
+
+def _room(width: int, tokens: int) -> int:
+    """Columns of a bar at most, beside tokens of so many columns."""
+    columns = 3 if width >= WIDE else 2
+    return max(4, (width - tokens - 4 - 7 * columns) // columns)
+
+
 Look = Callable[[WrittenText, int], Awaitable[Logprobs]]
 """Asks for the distribution that a text's token with this number is drawn from."""
 
@@ -130,13 +140,16 @@ class Candidates(ScrollView, can_focus=False):
             return Strip.blank(width, self.rich_style)
         candidate = self.shown[number]
         tokens = min(12, max(cell_len(token_shown(c.text)) for c in self.shown[:100]))
-        room = max(4, (width - tokens - 18) // 2)
+        shares = [candidate.learned, candidate.tempered, candidate.drawn_from]
+        if width < WIDE:
+            del shares[1]
+        room = _room(width, tokens)
         mark = "▸ " if candidate.token == self._standing else "  "
         parts = [("token", mark + set_cell_size(token_shown(candidate.text), tokens) + " ")]
-        for share in (candidate.learned, candidate.drawn_from):
+        for share in shares:
             bar = "▇" * round(share * room)
             parts.append(("bar", bar + " " * (room - len(bar))))
-            words = percent(share) if share > 0 or share is candidate.learned else "cut"
+            words = percent(share) if share > 0 or share is not shares[-1] else "cut"
             parts.append(("share", words.rjust(5) + "  "))
         if candidate.drawn_from <= 0:
             parts = [("cut", text) for _, text in parts]
@@ -283,10 +296,10 @@ class Inside(Dialog[OtherToken | OtherPrompt]):
             facts = f"next: {token_shown(found.chosen.text)} is what the seed draws"
         self._facts.update(one_line(facts))
         tokens = min(12, max((len(token_shown(c.text)) for c in shown[:100]), default=1))
-        room = max(4, (self._candidates.size.width - tokens - 18) // 2)
-        self._heads.update(
-            " " * (tokens + 3) + "as learned".ljust(room + 7) + f"drawn: {self._steer(0)}"
-        )
+        width = self._candidates.size.width
+        heads = ["as learned", "after temperature"][: 1 + (width >= WIDE)]
+        columns = "".join(head.ljust(_room(width, tokens) + 7) for head in heads)
+        self._heads.update(" " * (tokens + 3) + columns + f"drawn: {self._steer(0)}")
 
     def _standing(self, shown: list[Candidate]) -> tuple[int | None, str]:
         """The token that stands under the cursor, and what is known of it; at the end neither."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from tuigpt.errors import UserError
 from tuigpt.files import write_output
 from tuigpt.paths import user_path
+from tuigpt.tui.clipboard import LONGEST
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.widgets.transcript import Transcript
@@ -47,7 +48,10 @@ class Output:
     def _copy(self, text: str, what: str) -> None:
         self._view.app.copy_to_clipboard(text)
         # A terminal does not answer whether it took it.
-        self._view.app.notify(f"copied {what}, if the terminal allows; w in the texts saves a file")
+        why = "if the terminal allows"
+        if len(text.encode("utf-8", "replace")) > LONGEST:
+            why = "if the terminal takes so much"
+        self._view.app.notify(f"copied {what}, {why}; w in the texts saves a file")
 
     def save(self, text: WrittenText, number: int) -> None:
         """Ask for a file, and write the text to it."""

@@ -12,7 +12,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Resize
+from textual.events import Click, Resize
 from textual.widgets import Static, TextArea
 
 from tuigpt.errors import ConfigError, UserError
@@ -170,6 +170,14 @@ class GeneratePane(Pane):
             self._settings.fit(checkpoint)
         self._tell_window()
         self._look_ahead()
+
+    def on_click(self, event: Click) -> None:
+        """A click on the line about newer weights does what its first key does."""
+        if event.widget is self._offer:
+            if self.session.following:
+                self.action_follow()
+            else:
+                self.action_open_offer()
 
     def action_open_offer(self) -> None:
         if self.session.offer is not None:
