@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,16 +13,16 @@ from textual.content import Content
 from textual.events import Click, Resize
 from textual.widgets import Static, TextArea
 
-from tuigpt.errors import ConfigError, UserError
+from tuigpt.errors import ConfigError
 from tuigpt.generation.client import GeneratorClient
-from tuigpt.generation.protocol import Logprobs, TextScore, WindowSpeeds
+from tuigpt.generation.protocol import Logprobs, TextScore
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.settings_bar import SettingsBar
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.texts_view import TextsView
-from tuigpt.tui.panes.generate.words import HELP, NO_CHECKPOINT, POET_READY, READY
+from tuigpt.tui.panes.generate.words import HELP, NO_CHECKPOINT, POET_READY, READY, newer_weights
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -35,9 +33,6 @@ from tuigpt.wording import one_line
 if TYPE_CHECKING:
     from tuigpt.runs.folder import Checkpoint
     from tuigpt.tui.panes.generate.inside import OtherToken
-
-QUIET = 1.0
-"""Seconds without a change before what can wait is asked of the model."""
 
 
 class GeneratePane(Pane):
@@ -100,10 +95,9 @@ class GeneratePane(Pane):
         self._view = TextsView(self._generator, session.home, id="transcript")
         self._offer = Static(id="offer", markup=False)
         self._next = Ahead(self._generator, id="next")
-        self._settings = SettingsBar(session.settings, id="settings")
+        self._settings = SettingsBar(session.settings, self._generator, id="settings")
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
-        self._speeds: dict[str, WindowSpeeds] = {}
         self._typed = True  # whether the prompt changed after the newest text
 
     def to_keep(self) -> dict[str, object]:
@@ -141,23 +135,11 @@ class GeneratePane(Pane):
         checkpoint = self.session.checkpoint
         if checkpoint != self._shown or not self._prompt.border_title:
             self._name_checkpoint(checkpoint)
-        words = one_line(self._news())
+        words = one_line(newer_weights(self.session))
         if words != self._offer.content:
             self._offer.update(words)
             self._offer.display = bool(words)
             self.refresh_bindings()
-
-    def _news(self) -> str:
-        """What there is to say of newer weights, and the key that goes with it."""
-        session = self.session
-        if session.following:
-            newest = session.checkpoint
-            if newest is None or newest.run != session.following:
-                return f"follows {session.following}, which has saved nothing yet · f9 ends that"
-            return f"follows {newest.run}: its newest step writes, {newest.step:,} · f9 ends that"
-        if session.offer:
-            return f"{session.offer.label} is new: f6 opens it, f9 follows the run"
-        return ""
 
     def _name_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         self._shown = checkpoint
@@ -234,22 +216,7 @@ class GeneratePane(Pane):
     @on(SettingsBar.Resized)
     def _tell_window(self) -> None:
         """Say what becomes of a text that outgrows the context."""
-        checkpoint = self.session.checkpoint
-        speeds = self._speeds.get(_model_of(checkpoint)) if checkpoint else None
-        past = self._settings.tell_window(checkpoint, self._prompt.text, speeds)
-        if past and checkpoint and speeds is None:
-            self._time_windows(checkpoint)
-
-    @work(group="speeds", exclusive=True)
-    async def _time_windows(self, checkpoint: Checkpoint) -> None:
-        """Find out how quickly a model writes past its context, once and at a quiet moment."""
-        await asyncio.sleep(QUIET)
-        if self._view.writing:
-            return
-        with suppress(UserError):  # whoever writes with it is told
-            speeds = await self._generator.window_speeds(checkpoint.path)
-            self._speeds[_model_of(checkpoint)] = speeds
-            self._tell_window()
+        self._settings.tell_window(self.session.checkpoint, self._prompt.text)
 
     @on(SettingsBar.Steered)
     async def _steer(self) -> None:
@@ -429,8 +396,3 @@ class GeneratePane(Pane):
         """Copy what prints the text again, where one command does."""
         if (entry := self._view.entry) is not None:
             self._view.output.copy_command(entry.text)
-
-
-def _model_of(checkpoint: Checkpoint) -> str:
-    """What all checkpoints of one model share."""
-    return checkpoint.run or str(checkpoint.path)

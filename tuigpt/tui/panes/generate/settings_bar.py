@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.events import Click
@@ -16,10 +18,11 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from tuigpt.config import SampleConfig, parse_field
-from tuigpt.errors import ConfigError
+from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation.protocol import MAX_SAMPLES, Window, WindowSpeeds
 from tuigpt.settings import Settings
 from tuigpt.tui.panes.generate.texts import ENDLESS
+from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.widgets.slider import Slider
 from tuigpt.wording import short_count
 
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from tuigpt.runs.folder import Checkpoint
 
 DEFAULTS = SampleConfig()
+
+QUIET = 1.0
+"""Seconds without a change before what can wait is asked of the model."""
 
 PAST_CONTEXT = """\
 The model sees {size:,} tokens at a time. A longer text is written with a rolling window, which \
@@ -69,15 +75,19 @@ class SettingsBar(Vertical):
     class Resized(Message):
         """Another length is wanted, or another window past the context."""
 
-    def __init__(self, kept: Settings, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, kept: Settings, writer: Writer, id: str | None = None) -> None:  # noqa: A002
         """
         Args:
             kept: what the user left it at.
+            writer: tells how quick it is.
         """
         super().__init__(id=id)
         temperature = DEFAULTS.temperature if kept.temperature is None else kept.temperature
         top_k = DEFAULTS.top_k if kept.top_k is None else kept.top_k
         self.exact = False
+        self._writer = writer
+        self._speeds: dict[str, WindowSpeeds] = {}
+        self._told: tuple[Checkpoint | None, str] = None, ""
         self._wanted_top_k = top_k
         self._temperature = Slider(
             0.0, 2.0, step=0.05, value=temperature, label="temperature",
@@ -194,26 +204,32 @@ class SettingsBar(Vertical):
         past = bool(size) and config.max_new_tokens + len(prompt) > size
         return "rolling" if past and not self.exact else "sliding"
 
-    def tell_window(
-        self, checkpoint: Checkpoint | None, prompt: str, speeds: WindowSpeeds | None
-    ) -> bool:
-        """Say what becomes of a text that outgrows the context; whether one would.
-
-        Args:
-            speeds: past the context, once they are known.
-        """
+    def tell_window(self, checkpoint: Checkpoint | None, prompt: str) -> None:
+        """Say what becomes of a text that outgrows the context."""
+        self._told = checkpoint, prompt
         words = ""
         size = checkpoint.block_size if checkpoint else 0
-        if size and int(self._length.value or ENDLESS) + len(prompt) > size:
+        if checkpoint and size and int(self._length.value or ENDLESS) + len(prompt) > size:
             how, other = ("exact", "rolling") if self.exact else ("rolling", "exact")
             words = f"{how} past {size:,} · f7 {other}"
-            if speeds is not None:
+            speeds = self._speeds.get(_model_of(checkpoint))
+            if speeds is None:
+                self._time_windows(checkpoint)
+            else:
                 each = {"exact": speeds.sliding, "rolling": speeds.rolling}
                 now, then = (short_count(round(each[name])) for name in (how, other))
                 words = f"{how} {now}/s f7 {other} {then}/s"
             self._past.tooltip = PAST_CONTEXT.format(size=size, half=max(1, size // 2))
         self._past.update(words)
-        return bool(words)
+
+    @work(group="speeds", exclusive=True)
+    async def _time_windows(self, checkpoint: Checkpoint) -> None:
+        """Find out how quickly a model writes past its context, once and at a quiet moment."""
+        await asyncio.sleep(QUIET)
+        with suppress(UserError):  # whoever writes with it is told
+            speeds = await self._writer.window_speeds(checkpoint.path)
+            self._speeds[_model_of(checkpoint)] = speeds
+            self.tell_window(*self._told)
 
     def show_finer(self) -> None:
         """Show top-p and min-p; or hide them and switch them off, as nothing acts unseen."""
@@ -255,3 +271,8 @@ class SettingsBar(Vertical):
     def on_click(self, event: Click) -> None:
         if event.widget is self._past:
             self.change_window()
+
+
+def _model_of(checkpoint: Checkpoint) -> str:
+    """What all checkpoints of one model share."""
+    return checkpoint.run or str(checkpoint.path)

@@ -1,4 +1,11 @@
-"""What the pane tells somebody who meets it for the first time."""
+"""What the pane tells: how to begin, how it works, and what is new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuigpt.tui.session import Session
 
 NO_CHECKPOINT = (
     "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
@@ -28,3 +35,15 @@ each text gets a seed of its own, which its rule tells.
 
 A text longer than the model's context is written with a rolling window, which is fast; \
 [b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
+
+
+def newer_weights(session: Session) -> str:
+    """What there is to say of newer weights, and the key that goes with it."""
+    if session.following:
+        newest = session.checkpoint
+        if newest is None or newest.run != session.following:
+            return f"follows {session.following}, which has saved nothing yet · f9 ends that"
+        return f"follows {newest.run}: its newest step writes, {newest.step:,} · f9 ends that"
+    if session.offer:
+        return f"{session.offer.label} is new: f6 opens it, f9 follows the run"
+    return ""
