@@ -575,7 +575,7 @@ class TestTheWayOut:
     ) -> None:
         async with open_app(80, 24) as pilot:
             await pilot.press("ctrl+c")
-            await until(pilot, lambda: "ctrl+c again leaves" in screen_text(pilot))
+            await until(pilot, lambda: "^c again leaves" in screen_text(pilot))
             assert pilot.app.is_running
             await pilot.press("ctrl+c")
             await until(pilot, lambda: not pilot.app.is_running)
@@ -648,7 +648,14 @@ class TestWhatIsKept:
             await until(pilot, lambda: focused_pane(pilot) == "training")
             await pilot.press("f1")
             await until(pilot, lambda: re.search(r"f7 +Go to the loss", screen_text(pilot)))
-            await pilot.press("escape", "f10")
+            assert screen_text(pilot).endswith("f10 quit")
+            await pilot.press("escape")
+            for opened in ("ctrl+p", "ctrl+n"):
+                await pilot.press(opened)
+                await until(pilot, lambda: "esc back" in screen_text(pilot))
+                assert re.search(r"help +f10 quit$", screen_text(pilot))
+                await pilot.press("escape")
+            await pilot.press("f10")
             await until(pilot, lambda: not pilot.app.is_running)
 
     async def test_what_cannot_be_used_is_named(self, open_app: OpenApp, verse: Any) -> None:

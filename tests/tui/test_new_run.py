@@ -154,7 +154,7 @@ async def test_another_choice_reads_the_text_anew(home: Path, tmp_path: Path) ->
 async def test_an_encoding_is_offered_and_agreed_to_by_a_key(home: Path, tmp_path: Path) -> None:
     path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
     async with form(home, path) as pilot:
-        await until(pilot, lambda: verdict(pilot).endswith("ctrl+y  read as cp1252"))
+        await until(pilot, lambda: verdict(pilot).endswith("^y  read as cp1252"))
         assert "is not UTF-8" in verdict(pilot)
         await pilot.press("ctrl+y")
         assert field(pilot, "encoding").value == "cp1252"
@@ -164,7 +164,7 @@ async def test_an_encoding_is_offered_and_agreed_to_by_a_key(home: Path, tmp_pat
 
 async def test_nothing_is_fetched_before_the_user_agrees(home: Path) -> None:
     async with form(home, "tinyshakespeare") as pilot:
-        await until(pilot, lambda: verdict(pilot).endswith("ctrl+y  fetch it now"))
+        await until(pilot, lambda: verdict(pilot).endswith("^y  fetch it now"))
         assert not (home / "cache").exists()
 
 
@@ -178,7 +178,7 @@ async def test_too_short_is_said_with_both_sizes(home: Path, tmp_path: Path) -> 
 async def test_the_nearest_name_is_offered_for_one_that_is_none(home: Path, tmp_path: Path) -> None:
     path = write(tmp_path, "notes.txt", CHAT.encode())
     async with form(home, str(tmp_path / "nots.txt")) as pilot:
-        await until(pilot, lambda: f"ctrl+y  take {path}" in verdict(pilot))
+        await until(pilot, lambda: f"^y  take {path}" in verdict(pilot))
         await pilot.press("ctrl+y")
         assert pilot.app.screen.query_one("#text", Input).value == path
         await until(pilot, lambda: "on 200 lines" in preview(pilot))

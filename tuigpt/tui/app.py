@@ -19,6 +19,7 @@ from textual.reactive import reactive
 from textual.widgets import Static
 
 from tuigpt.tui.guide import Guide
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.leaving import Leaving
 from tuigpt.tui.messages import OpenCheckpoint, StartingRun, WatchRun
 from tuigpt.tui.panes import PANES
@@ -221,7 +222,7 @@ class TuigptApp(Guide, Leaving):
         """Give the pane with the focus the whole screen, or share it again."""
         whole = self.screen_stack[0].toggle_class("-whole").has_class("-whole")
         if whole and self.size.width >= TWO_PANES:
-            self.acknowledge("this pane alone; f4 shows the others")
+            self.acknowledge(with_keys(self, "this pane alone; {view.whole} shows the others"))
 
     def action_show_pane(self, pane: str) -> None:
         """Bring a pane into view and the focus into it."""

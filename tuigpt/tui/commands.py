@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from textual.actions import parse
 from textual.app import App
-from textual.binding import Binding
 from textual.dom import DOMNode
 from textual.widget import Widget
 
+from tuigpt.tui.keys import bindings_of, spelled, with_keys
 from tuigpt.tui.widgets.slider import Slider
 
 
@@ -52,19 +52,16 @@ def commands_of(node: DOMNode) -> Iterator[Command]:
     The area is what the binding's id begins with; of a slider, which there are several of, it is
     the label.
     """
-    for binding in type(node).BINDINGS:
-        if not (isinstance(binding, Binding) and binding.id and binding.tooltip):
+    for binding in bindings_of(node):
+        if not binding.tooltip:
             continue
         _, name, parameters = parse(binding.action)
         if not node.check_action(name, parameters):
             continue
-        area = node.label if isinstance(node, Slider) else binding.id.partition(".")[0]
-        chosen = node.app._keymap.get(binding.id)
-        if chosen is not None:
-            binding = replace(binding, key=chosen, key_display=None)
-        key = node.app.get_key_display(next(iter(binding.make_bindings([binding]))))
+        area = node.label if isinstance(node, Slider) else str(binding.id).partition(".")[0]
         yield Command(
-            f"{area}: {binding.description.lower()}", binding.tooltip, key,
+            f"{area}: {binding.description.lower()}", with_keys(node, binding.tooltip),
+            spelled(node.app, binding),
             partial(_run, node.app, node, binding.action),
         )  # fmt: skip
 

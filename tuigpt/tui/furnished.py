@@ -24,6 +24,7 @@ class FurnishedApp(GuardedApp):
     Attributes:
         session: what is shown, with the settings.
         panes: by their ids, once they are composed.
+        chosen_keys: those that the user has bound otherwise, by the action's id.
     """
 
     def __init__(self, home: Path, *, strict: bool = False) -> None:
@@ -40,6 +41,7 @@ class FurnishedApp(GuardedApp):
             self.register_theme(theme)
         kept = any(theme.name == settings.theme for theme in THEMES)
         self.theme = settings.theme if kept else default_theme(self.console.color_system)
+        self.chosen_keys = settings.keys
         self.set_keymap(settings.keys)
 
     @property
@@ -59,7 +61,12 @@ class FurnishedApp(GuardedApp):
         """Apply the settings that need widgets, and say what is wrong with the others."""
         self._kept = self._to_keep()
         self.use_glyphs(self.session.settings.glyphs)
-        for problem in self._problems:
+        problems = [*self._problems]
+        if self.chosen_keys:
+            from tuigpt.tui.keys import unknown_actions
+
+            problems += unknown_actions(self.chosen_keys)
+        for problem in problems:
             self.call_after_refresh(self.notify, problem, severity="warning")
 
     def use_theme(self, name: str) -> None:

@@ -6,7 +6,7 @@ What opens only when somebody asks for it is imported then: the first frame does
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tuigpt.tui.furnished import FurnishedApp
 from tuigpt.tui.guarded import LOG_FILE
@@ -15,6 +15,8 @@ from tuigpt.wording import one_line
 
 if TYPE_CHECKING:
     from tuigpt.tui.commands import Command
+    from tuigpt.tui.panes.pane import Pane
+    from tuigpt.tui.screens.dialog import Dialog
 
 
 class Guide(FurnishedApp):
@@ -60,22 +62,27 @@ class Guide(FurnishedApp):
 
     async def action_help(self) -> None:
         from tuigpt.tui.commands import commands_of
+        from tuigpt.tui.keys import with_keys
+        from tuigpt.tui.screens.dialog import Dialog
         from tuigpt.tui.screens.explain import explanations
         from tuigpt.tui.screens.help import Help
         from tuigpt.tui.widgets.slider import Slider
 
-        pane = self.panes[self.active_pane]
-        if self.screen is not self.screen_stack[0]:
+        shown: Pane | Dialog[Any] = self.panes[self.active_pane]
+        title = self.panes[self.active_pane].entry.title
+        everywhere = [(command.key, command.help) for command in commands_of(self)]
+        if isinstance(self.screen, Dialog):
+            shown, title, everywhere = self.screen, self.screen.HELP_TITLE, []
+        if isinstance(shown, Help):
             return
-        keys = [
+        keys = dict.fromkeys(
             (command.key, command.help)
-            for node in pane.walk_children(with_self=True)
+            for node in shown.walk_children(with_self=True)
             if not isinstance(node, Slider)
             for command in commands_of(node)
-        ]
-        everywhere = [(command.key, command.help) for command in commands_of(self)]
+        )
         run = self.session.watched or self.session.poet
         pages = explanations(run, self.session.checkpoint)
         log = one_line(f"Errors of the app itself are kept in {self.session.home / LOG_FILE}.")
-        page = Help(pane.entry.title, pane.HELP, keys, everywhere, pages, log)
+        page = Help(title, with_keys(shown, shown.HELP), [*keys], everywhere, pages, log)
         await self.push_screen(page)

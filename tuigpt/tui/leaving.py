@@ -10,6 +10,7 @@ from textual.widgets import Input, TextArea
 
 from tuigpt.errors import UserError
 from tuigpt.tui.furnished import FurnishedApp
+from tuigpt.tui.keys import with_keys
 
 LEAVE_WITHIN = 3.0
 """Seconds within which a second ctrl+c leaves."""
@@ -38,7 +39,7 @@ class Leaving(FurnishedApp):
             await self.action_quit()
         else:
             self._asked_to_leave = monotonic()
-            self.acknowledge("ctrl+c again leaves")
+            self.acknowledge(with_keys(self, "{app.leave} again leaves"))
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first what becomes of runs that train."""

@@ -54,7 +54,7 @@ class Change(Dialog[dict[str, float]]):
     def on_mount(self) -> None:
         dialog = self.query_one("#dialog")
         dialog.border_title = Content(f"Change {one_line(self._run_name)}")
-        dialog.border_subtitle = "enter change · tab next field · esc back"
+        dialog.border_subtitle = "enter change · tab next field"
 
     @on(Input.Changed)
     def _judge(self) -> None:

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
+from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
+
+from tuigpt.tui.widgets.key_line import KeyLine
 
 Answer = TypeVar("Answer")
 
 
 class Dialog(ModalScreen[Answer | None], Generic[Answer]):
-    """A screen that is answered once."""
+    """A screen that is answered once, with its keys in the last line."""
 
     AUTO_FOCUS = "*"
+
+    HELP_TITLE: ClassVar[str] = "a question"
+    HELP: ClassVar[str] = "Nothing is done before you choose an answer."
+    """Explains the screen to somebody who meets it for the first time; markup."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f1,question_mark", "app.help", "help", id="view.help", show=False,
+                tooltip="Explain this screen and its keys"),
+    ]  # fmt: skip
 
     DEFAULT_CSS = """
     Dialog {
@@ -36,6 +48,10 @@ class Dialog(ModalScreen[Answer | None], Generic[Answer]):
         #buttons Button { margin-right: 2; }
     }
     """
+
+    def on_mount(self) -> None:
+        if not self.query(KeyLine):
+            self.mount(KeyLine())
 
     def answer(self, answer: Answer | None) -> None:
         """Close with an answer; None when the user went back. Nothing happens the second time."""

@@ -53,7 +53,7 @@ class Extend(Dialog[int]):
     def on_mount(self) -> None:
         dialog = self.query_one("#dialog")
         dialog.border_title = Content(f"Train {one_line(self._run_name)} further")
-        dialog.border_subtitle = "enter train · esc back"
+        dialog.border_subtitle = "enter train"
 
     def _steps(self) -> int:
         steps = int(CHANGEABLE["max_steps"].parse(self.query_one("#max_steps", Input).value))

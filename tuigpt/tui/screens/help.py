@@ -111,7 +111,8 @@ class Help(Dialog[None]):
         return Content.assemble(
             Content.from_markup(self._words), "\n\n",
             self._table(self._keys), "\n",
-            ("Everywhere\n", "bold"), self._table(self._everywhere), "\n",
+            ("Everywhere\n" if self._everywhere else "", "bold"),
+            self._table(self._everywhere), "\n",
             self._other_pages(), "\n\n",
             (self._end, "$foreground-muted"),
         )  # fmt: skip

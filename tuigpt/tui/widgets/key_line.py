@@ -8,6 +8,8 @@ from textual.screen import Screen
 from textual.style import Style
 from textual.widget import Widget
 
+from tuigpt.tui.keys import bindings_of
+
 AT_THE_END = ("view.help", "app.quit")
 """Ids of what always stands at the right end, wherever one is."""
 
@@ -61,9 +63,9 @@ class KeyLine(Widget):
                 others = shown.setdefault(what, [])
                 if all(binding.action != other.action for other in others):
                     others.append(binding)
-        for _, binding in self.app._bindings:  # above a dialog, those that work everywhere
+        for binding in bindings_of(self.app):  # above a dialog, those that work everywhere
             if binding.id in AT_THE_END and binding.priority:
-                end.setdefault(binding.id, binding)
+                end.setdefault(binding.id, next(iter(binding.make_bindings([binding]))))
         keys = [self._one(bindings, what) for what, bindings in shown.items()]
         ends = [self._one([end[name]], end[name].description) for name in AT_THE_END if name in end]
         return keys, Content("").join(ends)

@@ -9,10 +9,12 @@ from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
+from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
 from tuigpt.tui.guarded import GuardedApp
+from tuigpt.tui.keys import with_keys
 from tuigpt.wording import with_line_feeds
 
 _PASTE_ENDS = 0.25
@@ -52,11 +54,14 @@ class PromptBox(TextArea):
             placeholder=placeholder, id=id, compact=True, soft_wrap=True, tab_behavior="focus",
             highlight_cursor_line=False,
         )  # fmt: skip
-        self.border_subtitle = "enter write · ^j line · ↑ older"
         self._history: list[str] = []
         self._draft = ""
         self._at = 0
         self._pasting_until = 0.0
+
+    def on_mount(self) -> None:
+        words = "enter write · {prompt.new-line} line · ↑ older"
+        self.border_subtitle = Content(with_keys(self, words))
 
     def set_history(self, prompts: Sequence[str]) -> None:
         """Prompts of earlier times, oldest first, for ↑ to bring back."""

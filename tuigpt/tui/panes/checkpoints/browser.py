@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from tuigpt.runs.browse import SORTS
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.manage import TrashFacts, look_into_trash, trash_mark
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
 from tuigpt.tui.panes.checkpoints.details import Past, card, read_past
 from tuigpt.tui.panes.checkpoints.rows import (
@@ -33,7 +34,9 @@ from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.row_list import RowList
 from tuigpt.wording import file_size
 
-EMPTY = "No checkpoints of your own yet. Every run saves its own; press ctrl+n to start one."
+EMPTY = (
+    "No checkpoints of your own yet. Every run saves its own; press {train.new-run} to start one."
+)
 
 CARD_ROWS = 16
 """Most lines of the details card."""
@@ -73,7 +76,7 @@ class Browser(Pane):
         self._headings = Static(id="headings", markup=False)
         self._list = _Rows("list", self._draw_row)
         self._card = Static(id="card", markup=False)
-        self._total = Static(EMPTY, id="total", markup=False)
+        self._total = Static(id="total", markup=False)
 
     def compose(self) -> ComposeResult:
         yield self._filter
@@ -146,7 +149,9 @@ class Browser(Pane):
         number, size = len(checkpoints), file_size(sum(c.size for c in checkpoints))
         words = f"{number:,} checkpoint{'s' if number != 1 else ''} · {size}"
         if not checkpoints:
-            words = "No checkpoint has been saved yet." if self.session.runs else EMPTY
+            words = (
+                "No checkpoint has been saved yet." if self.session.runs else with_keys(self, EMPTY)
+            )
         if self._view.marked:
             marked = [c for _, c in self.targets]
             words = f"{len(marked):,} marked, {file_size(sum(c.size for c in marked))} · {words}"

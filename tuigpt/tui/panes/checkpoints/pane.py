@@ -14,6 +14,7 @@ from tuigpt.errors import UserError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.runs.folder import RESUME_FILE, Checkpoint, Run
 from tuigpt.runs.poet import hide_poet, poet_is_hidden
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.messages import Acknowledged, OpenCheckpoint, WatchRun
 from tuigpt.tui.panes.checkpoints.compare import Compare, Side
 from tuigpt.tui.panes.checkpoints.evolution import Evolution
@@ -54,13 +55,15 @@ the best writer. ▸ is the one that is open, ● those that are marked.
 reads. The [b]gap[/b] between them is what it has learned by heart; when it opens, the run \
 memorises.
 
-[b]v[/b] lets every checkpoint of a run write after the same prompt, so that one can read how it \
-grew up. [b]c[/b] holds two checkpoints against each other: mark one with space and go to the other.
+[b]{checkpoints.evolution}[/b] lets every checkpoint of a run write after the same prompt, so that \
+one can read how it grew up. [b]{checkpoints.compare}[/b] holds two checkpoints against each \
+other: mark one with space and go to the other.
 
-[b]m[/b] trains a run further where it ended; [b]f[/b] begins a new run with these weights. \
-[b]e[/b] and [b]i[/b] take models to other programs and in: drop a file onto the list.
+[b]{checkpoints.train-further}[/b] trains a run further where it ended; [b]{checkpoints.fork}[/b] \
+begins a new run with these weights. [b]{checkpoints.export}[/b] and [b]{checkpoints.import}[/b] \
+take models to other programs and in: drop a file onto the list.
 
-What is deleted lies in the trash for a week, and [b]u[/b] brings it back.
+What is deleted lies in the trash for a week, and [b]{checkpoints.undo}[/b] brings it back.
 
 The [b]poet[/b] comes with tuigpt: it has learned from Shakespeare's plays and is there before you \
 train."""
@@ -276,7 +279,8 @@ train."""
 
     def action_hide_poet(self) -> None:
         if self._hide_poet(True):
-            self.app.notify("the poet is hidden; ctrl+p, checkpoints: show the poet", timeout=5)
+            words = "the poet is hidden; {view.commands}, checkpoints: show the poet"
+            self.app.notify(with_keys(self, words), timeout=5)
 
     def action_show_poet(self) -> None:
         self._hide_poet(False)

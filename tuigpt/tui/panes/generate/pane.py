@@ -16,13 +16,21 @@ from textual.widgets import Static, TextArea
 from tuigpt.errors import ConfigError
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.generation.protocol import Logprobs, TextScore
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.messages import OpenCheckpoint
 from tuigpt.tui.panes.generate.ahead import Ahead
 from tuigpt.tui.panes.generate.entries import Entry
 from tuigpt.tui.panes.generate.settings_bar import SettingsBar
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.texts_view import TextsView
-from tuigpt.tui.panes.generate.words import HELP, NO_CHECKPOINT, POET_READY, READY, newer_weights
+from tuigpt.tui.panes.generate.words import (
+    HELP,
+    NO_CHECKPOINT,
+    NO_MODEL,
+    POET_READY,
+    READY,
+    newer_weights,
+)
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
@@ -135,7 +143,7 @@ class GeneratePane(Pane):
         checkpoint = self.session.checkpoint
         if checkpoint != self._shown or not self._prompt.border_title:
             self._name_checkpoint(checkpoint)
-        words = one_line(newer_weights(self.session))
+        words = one_line(with_keys(self, newer_weights(self.session)))
         if words != self._offer.content:
             self._offer.update(words)
             self._offer.display = bool(words)
@@ -145,7 +153,7 @@ class GeneratePane(Pane):
         self._shown = checkpoint
         self.name_subject(checkpoint.label if checkpoint else "")
         ready = POET_READY if checkpoint and checkpoint.built_in else READY
-        self._view.placeholder = ready if checkpoint else NO_CHECKPOINT
+        self._view.placeholder = with_keys(self, ready if checkpoint else NO_CHECKPOINT)
         label = one_line(checkpoint.label) if checkpoint else "no model open"
         self._prompt.border_title = Content(label)
         if checkpoint:
@@ -343,7 +351,7 @@ class GeneratePane(Pane):
     def _can_write(self) -> Checkpoint | None:
         """The checkpoint that writes; None, and a notice, where there is none."""
         if self.session.checkpoint is None:
-            self.app.notify("no model is open yet: train one with ctrl+n", severity="warning")
+            self.app.notify(with_keys(self, NO_MODEL), severity="warning")
         return self.session.checkpoint
 
     @on(TextsView.SideBySide)

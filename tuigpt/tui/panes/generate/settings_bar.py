@@ -21,6 +21,7 @@ from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.generation.protocol import MAX_SAMPLES, Window, WindowSpeeds
 from tuigpt.settings import Settings
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.panes.generate.texts import ENDLESS
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.widgets.slider import Slider
@@ -37,7 +38,8 @@ QUIET = 1.0
 PAST_CONTEXT = """\
 The model sees {size:,} tokens at a time. A longer text is written with a rolling window, which \
 forgets all but the newest {half:,} whenever it is full, or with the exact one, which always sees \
-the newest {size:,} and reads them anew for each token. A click changes it, as f7 does."""
+the newest {size:,} and reads them anew for each token. A click changes it, as \
+{{generate.window}} does."""
 
 
 class SettingsBar(Vertical):
@@ -211,16 +213,17 @@ class SettingsBar(Vertical):
         size = checkpoint.block_size if checkpoint else 0
         if checkpoint and size and int(self._length.value or ENDLESS) + len(prompt) > size:
             how, other = ("exact", "rolling") if self.exact else ("rolling", "exact")
-            words = f"{how} past {size:,} · f7 {other}"
+            words = f"{how} past {size:,} · {{generate.window}} {other}"
             speeds = self._speeds.get(_model_of(checkpoint))
             if speeds is None:
                 self._time_windows(checkpoint)
             else:
                 each = {"exact": speeds.sliding, "rolling": speeds.rolling}
                 now, then = (short_count(round(each[name])) for name in (how, other))
-                words = f"{how} {now}/s f7 {other} {then}/s"
-            self._past.tooltip = PAST_CONTEXT.format(size=size, half=max(1, size // 2))
-        self._past.update(words)
+                words = f"{how} {now}/s {{generate.window}} {other} {then}/s"
+            about = PAST_CONTEXT.format(size=size, half=max(1, size // 2))
+            self._past.tooltip = with_keys(self, about)
+        self._past.update(with_keys(self, words))
 
     @work(group="speeds", exclusive=True)
     async def _time_windows(self, checkpoint: Checkpoint) -> None:

@@ -1,4 +1,4 @@
-"""What the pane tells: how to begin, how it works, and what is new."""
+"""What the pane tells: how to begin, how it works, and what is new (for keys see `tui.keys`)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ if TYPE_CHECKING:
     from tuigpt.tui.session import Session
 
 NO_CHECKPOINT = (
-    "No model is open yet. Train one with ctrl+n: its first checkpoint opens here by itself."
-    " Or choose one in the checkpoints, ctrl+o."
+    "No model is open yet. Train one with {train.new-run}: its first checkpoint opens here by"
+    " itself. Or choose one in the checkpoints, {view.checkpoints}."
 )
+NO_MODEL = "no model is open yet: train one with {train.new-run}"
 READY = "Type a beginning, such as ROMEO: and press enter. The model goes on from there."
 POET_READY = (
     "The poet is open: a model that comes with tuigpt and has learned from Shakespeare's plays."
-    " Type a beginning, such as ROMEO: and press enter; it goes on from there. ctrl+n trains a"
-    " model of your own."
+    " Type a beginning, such as ROMEO: and press enter; it goes on from there."
+    " {train.new-run} trains a model of your own."
 )
 
 HELP = """\
@@ -27,23 +28,25 @@ and the texts.
 also while a text is being written.
 [b]temperature[/b]  0 always takes the likeliest token, 1 draws as learned, more is wilder.
 [b]top-k[/b]        only the k likeliest tokens may be drawn; 0 is off.
-[b]top-p, min-p[/b] with [b]^s[/b]: two more ways to leave out what is unlikely.
+[b]top-p, min-p[/b] with [b]{generate.finer}[/b]: two more ways to leave out what is unlikely.
 [b]length[/b]       in tokens; left empty, it writes until it is stopped.
 [b]seed[/b]         the same seed, settings and checkpoint write the same text again. Left empty, \
 each text gets a seed of its own, which its rule tells.
 [b]samples[/b]      more than one are written at once, with seeds in a row, to be compared.
 
 A text longer than the model's context is written with a rolling window, which is fast; \
-[b]f7[/b] chooses the exact one, which reads the whole context again for each token."""
+[b]{generate.window}[/b] chooses the exact one, which reads the whole context again for each \
+token."""
 
 
 def newer_weights(session: Session) -> str:
     """What there is to say of newer weights, and the key that goes with it."""
     if session.following:
-        newest = session.checkpoint
+        newest, ends = session.checkpoint, " · {generate.follow} ends that"
         if newest is None or newest.run != session.following:
-            return f"follows {session.following}, which has saved nothing yet · f9 ends that"
-        return f"follows {newest.run}: its newest step writes, {newest.step:,} · f9 ends that"
+            return f"follows {session.following}, which has saved nothing yet{ends}"
+        return f"follows {newest.run}: its newest step writes, {newest.step:,}{ends}"
     if session.offer:
-        return f"{session.offer.label} is new: f6 opens it, f9 follows the run"
+        keys = "{generate.open-newer} opens it, {generate.follow} follows the run"
+        return f"{session.offer.label} is new: {keys}"
     return ""

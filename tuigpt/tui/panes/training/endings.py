@@ -1,4 +1,4 @@
-"""How a run has ended, what is there to go on from, and by which keys."""
+"""How a run has ended, what is there to go on from, and by which keys (see `tui.keys`)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tuigpt.wording import one_line
 def ended(run: Run) -> str:
     """What can be done with a run that was finished, stopped or paused; "" while it trains."""
     if run.status.state == "paused":
-        return "paused: p trains on"
+        return "paused: {train.unpause} trains on"
     if run.status.state not in ("finished", "stopped"):
         return ""
     parts = [_writes(run)]
     if run.last is not None and not run.built_in:
-        more = "r trains further" if run.status.state == "finished" else "r resumes"
-        parts += [more, "n again"]
+        finished = run.status.state == "finished"
+        more = "{train.extend} trains further" if finished else "{train.resume} resumes"
+        parts += [more, "{train.again} again"]
     return f"{run.status.state}: {' · '.join(filter(None, parts))}"
 
 
@@ -26,12 +27,13 @@ def broken(run: Run) -> tuple[Content, str]:
     how = "failed" if run.status.state == "failed" else "is lost"
     words = Content.styled(f"✗ this run {how}: {one_line(run.status.message)}", "bold $text-error")
     if run.last is None:
-        return words, "it saved nothing before it ended: ctrl+n starts anew · t its log"
-    resumes = f"saved: r resumes from step {run.last.step:,}"
-    return words, " · ".join([resumes, _writes(run), "t its log"])
+        nothing = "it saved nothing before it ended: {train.new-run} starts anew"
+        return words, f"{nothing} · {{train.log}} its log"
+    resumes = f"saved: {{train.resume}} resumes from step {run.last.step:,}"
+    return words, " · ".join([resumes, _writes(run), "{train.log} its log"])
 
 
 def _writes(run: Run) -> str:
     best = run.best or run.last
     star = " ★" if run.best else ""
-    return f"w writes with {best.step:,}{star}" if best else ""
+    return f"{{train.write}} writes with {best.step:,}{star}" if best else ""

@@ -19,6 +19,7 @@ from tuigpt.loss import is_measured
 from tuigpt.runs.folder import TRAINER_LOG, Run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.history import History
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.messages import Acknowledged, WatchRun
 from tuigpt.tui.panes.pane import PaneEntry
 from tuigpt.tui.panes.training.choose_runs import ChooseRuns, Chosen
@@ -52,7 +53,7 @@ _WAITING = {
 _BEFORE = (
     "A model begins by guessing.",
     "Watch yours fall past letters,",
-    "pairs and triples: press ctrl+n.",
+    "pairs and triples: press {train.new-run}.",
 )
 
 
@@ -194,15 +195,18 @@ A trainer keeps training when you close the app."""
         run, history, curves = self._run, self._history, self._curves
         curves.look(run, history)
         if run is None:
-            self._chart.picture = curves.picture(curves.story(), self._poet_val, (), _BEFORE)
-            self._headline.say("No run yet: ctrl+n trains a model.")
+            self._chart.picture = curves.picture(
+                curves.story(), self._poet_val, (), [with_keys(self, line) for line in _BEFORE]
+            )
+            self._headline.say(with_keys(self, "No run yet: {train.new-run} trains a model."))
             return
         story = curves.story()
         lines = [_WAITING[run.status.state]] if run.status.state in _WAITING else []
         others = [over.drawn(curves.unit, curves.memory) for over in self._overlays]
         self._chart.picture = curves.picture(story, self._poet_val, others, lines)
         if run.status.state in ("failed", "lost"):
-            self._headline.say(*broken(run))
+            words, more = broken(run)
+            self._headline.say(words, with_keys(self, more))
         else:
             self._headline.tell(story, self._readout(), self._ending(run))
         record = run.record
@@ -223,10 +227,12 @@ A trainer keeps training when you close the app."""
     def _ending(self, run: Run) -> str:
         """What can be done with a run that trains no more."""
         if self._curves.until is not None:
-            return f"replay: step {self._curves.until:,}   v ends it"
+            words = f"replay: step {self._curves.until:,}   {{train.replay}} ends it"
+            return with_keys(self, words)
         if self.session.watched is None:
-            return "this is how the poet learned; ctrl+n trains a model of your own"
-        return ended(run)
+            words = "this is how the poet learned; {train.new-run} trains a model of your own"
+            return with_keys(self, words)
+        return with_keys(self, ended(run))
 
     def step_read(self) -> int | None:
         x = self._chart.view.cursor

@@ -30,6 +30,7 @@ from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import default_name, new_run_folder
 from tuigpt.runs.record import RunRecord
 from tuigpt.story import is_shakespeare
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.fields import (
@@ -225,12 +226,13 @@ class NewRun(Dialog[str]):
                 with VerticalScroll(id="verdict-box", can_focus=False):
                     yield self._verdict
                 with Horizontal(id="buttons"):
-                    yield Button("Start training  ^s", id="start", variant="primary", compact=True)
-                    yield Button("Back  esc", id="back", compact=True)
+                    yield Button("Start training", id="start", variant="primary", compact=True)
+                    yield Button("Back", id="back", compact=True)
 
     def on_mount(self) -> None:
-        form = self.query_one("#form")
-        form.border_subtitle = "↑↓ choose · tab next · f2 more · ^s start · esc back"
+        self.query_one("#form").border_subtitle = "↑ ↓ choose · tab next question"
+        start = with_keys(self, "Start training  {new-run.start}")
+        self.query_one("#start", Button).label = start
         self.set_focus(self._text)  # now: the next key may be on its way
         self._judge()
         self._offer_texts()
@@ -370,11 +372,11 @@ class NewRun(Dialog[str]):
         if refused == [self._value("name"), *arguments]:
             self._say(refusal, "wrong")
         elif self._text_problem:
-            words = self._text_problem
+            words, agree = self._text_problem, with_keys(self, "{new-run.agree}")
             if self._nearest is not None:
-                words += f"\nctrl+y  take {one_line(self._nearest[1])}"
+                words += f"\n{agree}  take {one_line(self._nearest[1])}"
             elif offer is not None:
-                words += f"\nctrl+y  {offer.words}"
+                words += f"\n{agree}  {offer.words}"
             self._say(words, "wrong")
         elif self._cost.problem:
             self._say(self._cost.problem, "wrong")
