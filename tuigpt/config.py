@@ -220,8 +220,8 @@ class TrainConfig:
     checkpoint_interval: int = _option(1000, "steps between two checkpoints that are kept")
     evolution_mb: int = _option(
         100,
-        "megabytes for checkpoints of other evaluations, kept ever more sparsely, so that one can"
-        " read how the model grew up, 0 = none",
+        "megabytes of disk for further checkpoints, ever further apart, that tell how the model"
+        " grew up, 0 = none",
     )
     sample_prompt: str = _option("To be or not", "prompt of the samples drawn while training")
     sample_tokens: int = _option(100, "length of the samples drawn while training, 0 = none")

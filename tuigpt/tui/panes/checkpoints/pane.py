@@ -163,26 +163,28 @@ train."""
     # --- training and reading on ---
 
     @property
+    def _here(self) -> list[tuple[Run, Checkpoint]]:
+        """The checkpoint under the cursor, if it can be opened; on a run's own row its best."""
+        row = self.row
+        if row is None:
+            return []
+        if isinstance(row, CheckpointRow):
+            return [] if row.checkpoint.problem else [(row.run, row.checkpoint)]
+        best = row.run.best or row.run.last
+        return [(row.run, best)] if best else []
+
+    @property
     def _chosen(self) -> list[tuple[Run, Checkpoint]]:
-        """What is marked or under the cursor and can be opened; of a run, its best checkpoint."""
-        targets = [pair for pair in self.targets if not pair[1].problem]
-        if not targets and self.row is not None and not isinstance(self.row, CheckpointRow):
-            run = self.row.run
-            best = run.best or run.last
-            targets = [(run, best)] if best else []
-        return targets
+        """What is marked and can be opened; else what is under the cursor."""
+        return [pair for pair in self.targets if not pair[1].problem] or self._here
 
     @property
     def _pair(self) -> tuple[Side, Side] | None:
         """The two that are compared."""
-        chosen = self._chosen
-        row = self.row
-        if len(chosen) == 1 and isinstance(row, CheckpointRow) and not row.checkpoint.problem:
-            here = (row.run, row.checkpoint)
-            if chosen[0] != here:
-                chosen = [chosen[0], here]
-            elif self.session.checkpoint not in (None, row.checkpoint):
-                chosen = [*self.find(self.session.checkpoint), here]
+        chosen, here = self._chosen, self._here
+        if len(chosen) == 1:
+            others = chosen if chosen != here else self.find(self.session.checkpoint)
+            chosen = [*others, *here] if others != here else []
         return (chosen[0], chosen[1]) if len(chosen) == 2 else None
 
     def action_train_further(self) -> None:
