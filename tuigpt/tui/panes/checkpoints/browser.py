@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from typing import ClassVar
@@ -212,16 +213,13 @@ class Browser(Pane):
         self._read_past(run, mark)
         return known[1] if known else None
 
-    @work(group="past", exclusive=True, thread=True)
-    def _read_past(self, run: Run, mark: object) -> None:
-        past = read_past(run)
-        self.app.call_from_thread(self._past_read, run.name, mark, past)
-
-    def _past_read(self, name: str, mark: object, past: Past) -> None:
+    @work(group="past", exclusive=True)
+    async def _read_past(self, run: Run, mark: object) -> None:
+        past = await asyncio.to_thread(read_past, run)
         while len(self._pasts) >= 20:
             self._pasts.pop(next(iter(self._pasts)))
-        self._pasts[name] = (mark, past)
-        if self.row is not None and self.row.run.name == name:
+        self._pasts[run.name] = (mark, past)
+        if self.row is not None and self.row.run.name == run.name:
             self._show_card()
 
     @on(RowList.Chosen)
