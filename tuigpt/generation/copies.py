@@ -11,6 +11,7 @@ from pathlib import Path
 from tuigpt.generation.protocol import Copies, Copy, TextFacts
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.copies import (
+    OnProgress,
     find_copies,
     find_copies_of_training,
     share_copied,
@@ -19,18 +20,25 @@ from tuigpt.text.copies import (
 from tuigpt.text.words import WordSearch, words_of
 
 
-def copies(corpus: CorpusFacts, text: str, at_least: int, cache: Path) -> Copies:
+def copies(
+    corpus: CorpusFacts,
+    text: str,
+    at_least: int,
+    cache: Path,
+    progress: OnProgress = lambda done, total: None,
+) -> Copies:
     """Which parts of a text stand in the text that a checkpoint's model was trained on.
 
     Args:
         corpus: of that text (see `find_corpus`).
         at_least: shortest copy that counts, in characters.
         cache: folder with the texts that were fetched.
+        progress: called with the characters of that text read so far, and all of them.
 
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
-    spans = find_copies_of_training(corpus, text, at_least, cache)
+    spans = find_copies_of_training(corpus, text, at_least, cache, progress)
     return Copies(
         corpus=corpus.name,
         share=share_copied(spans, len(text)),
@@ -39,7 +47,11 @@ def copies(corpus: CorpusFacts, text: str, at_least: int, cache: Path) -> Copies
 
 
 def compare(
-    corpus: CorpusFacts, texts: Sequence[str], at_least: int, cache: Path
+    corpus: CorpusFacts,
+    texts: Sequence[str],
+    at_least: int,
+    cache: Path,
+    progress: OnProgress = lambda done, total: None,
 ) -> list[TextFacts]:
     """How much of each text is copied, and how many of its words are real, in one reading.
 
@@ -47,6 +59,7 @@ def compare(
         corpus: of the text that the model was trained on (see `find_corpus`).
         at_least: shortest copy that counts, in characters.
         cache: folder with the texts that were fetched.
+        progress: called with the characters of that text read so far, and all of them.
 
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone or has changed.
@@ -55,7 +68,7 @@ def compare(
     search = WordSearch(word for each in words for word in each)
     # Joined by what is in no text, so that no copy reaches from one into the next.
     joined = "\0".join(text.replace("\0", " ") for text in texts)
-    spans = find_copies(joined, at_least, search.through(training_text(corpus, cache)))
+    spans = find_copies(joined, at_least, search.through(training_text(corpus, cache, progress)))
     facts, start = [], 0
     for text, own in zip(texts, words, strict=True):
         inside = [span for span in spans if start <= span.start < start + len(text)]

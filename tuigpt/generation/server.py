@@ -130,11 +130,11 @@ class Server:
                 return p.Scored(command.id, judge.score(loaded, command.text, progress))
             case p.FindCopies():
                 corpus = find_corpus(path, loaded.header.corpus)
-                found_copies = copies(corpus, command.text, command.at_least, cache)
+                found_copies = copies(corpus, command.text, command.at_least, cache, progress)
                 return p.CopiesFound(command.id, found_copies)
             case p.Compare():
                 corpus = find_corpus(path, loaded.header.corpus)
-                facts = compare(corpus, command.texts, command.at_least, cache)
+                facts = compare(corpus, command.texts, command.at_least, cache, progress)
                 return p.Compared(command.id, facts)
             case p.TimeWindows():
                 return p.WindowsTimed(command.id, judge.window_speeds(loaded))

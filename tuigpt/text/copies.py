@@ -8,7 +8,7 @@ All stretches of the training text are hashed, by numpy, and looked up among the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,10 @@ from tuigpt.errors import UserError
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.named import reopen
 from tuigpt.text.tokenizer import Ids, code_points
+
+OnProgress = Callable[[int, int], None]
+"""Called with how much of the training text is read and how much there is; it may raise to end it.
+"""
 
 MOST_PLACES = 10_000
 """Places of one stretch that are compared; what is repeated more often may be cut into several."""
@@ -77,7 +81,11 @@ def find_copies(text: str, at_least: int, training_text: Iterable[str]) -> list[
 
 
 def find_copies_of_training(
-    facts: CorpusFacts, text: str, at_least: int, cache: Path
+    facts: CorpusFacts,
+    text: str,
+    at_least: int,
+    cache: Path,
+    progress: OnProgress = lambda done, total: None,
 ) -> list[Span]:
     """`find_copies` in the text that a checkpoint was trained on.
 
@@ -88,15 +96,18 @@ def find_copies_of_training(
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone or has changed.
     """
-    return find_copies(text, at_least, training_text(facts, cache))
+    return find_copies(text, at_least, training_text(facts, cache, progress))
 
 
-def training_text(facts: CorpusFacts, cache: Path) -> Iterator[str]:
+def training_text(
+    facts: CorpusFacts, cache: Path, progress: OnProgress = lambda done, total: None
+) -> Iterator[str]:
     """The text that a checkpoint was trained on, in pieces.
 
     Args:
         facts: of that text (see `find_corpus`).
         cache: folder with the texts that were fetched.
+        progress: called with the characters read so far, and all of them.
 
     Raises:
         UserError: the checkpoint does not name its text, or the text is gone, or, at its end, that
@@ -107,7 +118,10 @@ def training_text(facts: CorpusFacts, cache: Path) -> Iterator[str]:
     digest = hashlib.sha256()
     try:
         source = reopen(facts, cache=cache)
+        done = 0
         for chunk in source.chunks():
+            progress(done, facts.characters)
+            done += len(chunk)
             digest.update(chunk.encode())
             yield chunk
     except UserError as error:

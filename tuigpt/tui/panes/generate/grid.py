@@ -28,7 +28,7 @@ from tuigpt.tui.panes.generate.texts_view import TextsView
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.transcript import Transcript
-from tuigpt.tui.widgets.wrapping import wrap
+from tuigpt.tui.widgets.wrapping import Row, wrap
 from tuigpt.wording import one_line, visible
 
 CARD_WIDTH, CARD_ROWS = 36, 6
@@ -68,6 +68,7 @@ class Cards(ScrollView, can_focus=False):
         self.shown: list[WrittenText] = []
         self._measure = MEASURES[0]
         self._numbers: dict[int, int] = {}
+        self._wrapped: dict[int, tuple[tuple[int, int, str], list[Row]]] = {}
 
     def show(self, texts: list[WrittenText], numbers: dict[int, int], measure: Measure) -> None:
         """Show texts in this order.
@@ -143,16 +144,25 @@ class Cards(ScrollView, can_focus=False):
         style = self.get_component_rich_style(f"cards--{name}")
         return Strip([Segment(set_cell_size(line, width), style)])
 
-    def _line(self, at: int, line: int) -> Strip:
-        text, width = self.shown[at], self._card_width
+    def _rows(self, text: WrittenText, width: int) -> list[Row]:
+        """The beginning of a text, wrapped; it is kept until the text has grown."""
         if not text.started:
-            return Strip.blank(width, self.rich_style)
-        # What is beyond the last row needs no wrapping: a row has at most as many characters as
-        # columns, or a line's end for each.
+            return []
+        state = (width, text.count, text.prompt)
+        before = self._wrapped.get(id(text))
+        if before is not None and before[0] == state:
+            return before[1]
+        # What is beyond the last row needs no wrapping.
         most = (CARD_ROWS + 1) * width
         prompt = visible(text.prompt[:most]).replace("\t", "    ")
         written = visible(text.written[:most]).replace("\t", "    ")
         rows = wrap([("prompt", prompt), ("text", written)], width)
+        self._wrapped[id(text)] = state, rows
+        return rows
+
+    def _line(self, at: int, line: int) -> Strip:
+        text, width = self.shown[at], self._card_width
+        rows = self._rows(text, width)
         runs = rows[line].runs if line < len(rows) else []
         strip = Strip(
             [Segment(part, self.get_component_rich_style(f"cards--{name}")) for name, part in runs]
@@ -279,8 +289,11 @@ class Grid(Dialog[None]):
         texts = [text for text in self._entry.texts if text.written]
         if not self._view.writing and texts and all(text.over for text in texts):
             if any(text.facts is None for text in texts):
+                self._why = "reading the training text …"
+                self._tell()
                 try:
                     await self._view.compare(texts)
+                    self._why = ""
                 except UserError as error:
                     self._why = str(error)
             self._arrange()
