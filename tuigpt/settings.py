@@ -25,7 +25,24 @@ _HEAD = """\
 # A flag overrides an environment variable, which overrides this file.
 """
 
+_Typed = Annotated[str, msgspec.Meta(max_length=4096)]
+
 Glyphs = Literal["auto", "braille", "blocks", "ascii"]
+
+
+class LastForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The form of a new run as it was left.
+
+    Attributes:
+        text: what is read, as it was typed; "" for the built-in text.
+        preset, length: the size, and how long; "" for the default.
+        fields: the settings that were changed, as they were typed.
+    """
+
+    text: _Typed = ""
+    preset: Word = ""
+    length: Word = ""
+    fields: dict[Word, _Typed] = {}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +57,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         keep_texts: keep prompts and texts of the app for its next start.
         keys: keys of actions by the action's id, such as `"view.training" = "f3"`; several keys
             with commas between them.
-        new_run: the form as it was left.
+        home: the folder for runs; "" for the usual one.
+        new_run: the form as it was left; None where it never was open.
     """
 
     theme: Annotated[str, msgspec.Meta(max_length=100)] = ""
@@ -52,7 +70,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     hide_poet: bool = False
     keep_texts: bool = True
     keys: dict[Word, Word] = {}
-    new_run: dict[Word, Word | int | float | bool] = {}
+    home: _Typed = ""
+    new_run: LastForm | None = None
 
 
 def settings_file() -> Path:
@@ -110,6 +129,15 @@ def look_at_settings(home: Path) -> tuple[Settings, tuple[str, ...]]:
         except (msgspec.ValidationError, ValueError) as error:
             problems.append(f"the setting {name} is left out: {error}")
     return Settings(**used), tuple(problems)
+
+
+def chosen_home() -> str:
+    """The folder for runs that was chosen for good, or ""."""
+    try:
+        home = _content(settings_file()).get("home")
+    except UserError:
+        return ""
+    return home if isinstance(home, str) else ""
 
 
 def change_settings(**chosen: object) -> None:

@@ -26,7 +26,7 @@ from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.screens.new_run import cost
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.new_run.radio import Radio
-from tuigpt.tui.screens.new_run.remembered import FORM_FILE
+from tuigpt.tui.screens.new_run.remembered import OLD_FORM_FILE
 from tuigpt.tui.screens.new_run.speeds import SPEEDS_FILE
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
 
@@ -212,7 +212,7 @@ async def test_every_part_of_the_form_is_in_reach(
 ) -> None:
     path = write(tmp_path, "old.txt", "naïve café “fine”\n".encode("cp1252") * 100)
     async with form(home, path, size) as pilot:
-        await until(pilot, lambda: "ctrl+y" in verdict(pilot))
+        await until(pilot, lambda: "^y" in verdict(pilot))
         await pilot.press("f2")
         await pilot.pause()
         screen = pilot.app.screen
@@ -404,7 +404,8 @@ async def test_it_opens_as_it_was_left(home: Path, tmp_path: Path) -> None:
 )
 async def test_a_damaged_memory_does_no_harm(home: Path, content: bytes) -> None:
     home.mkdir(exist_ok=True)
-    for name in (FORM_FILE, SPEEDS_FILE):
+    for name in (OLD_FORM_FILE, f"cache/{SPEEDS_FILE}"):
+        (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_bytes(content)
     async with form(home) as pilot:
         assert "● tiny" in rows(pilot, "preset")[0]

@@ -11,8 +11,10 @@ from tuigpt.errors import UserError
 from tuigpt.files import write_json
 from tuigpt.settings import (
     OLD_FILE,
+    LastForm,
     Settings,
     change_settings,
+    chosen_home,
     look_at_settings,
     read_settings,
     settings_file,
@@ -43,6 +45,15 @@ def test_what_is_chosen_is_kept(file: Path, home: Path) -> None:
     )
     change_settings(theme=None)
     assert read_settings(home).theme == "" and read_settings(home).top_k == 7
+
+
+def test_a_home_is_chosen_and_the_form_kept(file: Path, home: Path) -> None:
+    assert chosen_home() == ""
+    change_settings(home="/data/runs", new_run={"text": "a.txt", "fields": {"seed": "7"}})
+    assert chosen_home() == "/data/runs"
+    assert read_settings(home).new_run == LastForm(text="a.txt", fields={"seed": "7"})
+    written(file, "home = 3")
+    assert chosen_home() == ""
 
 
 def test_comments_and_what_a_newer_tuigpt_wrote_stay(file: Path, home: Path) -> None:

@@ -40,7 +40,7 @@ def add_home(parser: Parser) -> None:
     """`--home`, which every command takes."""
     parser.flag(
         "--home", type=filled, metavar="FOLDER",
-        help="where runs are kept (else $TUIGPT_HOME, else the user's data folder)",
+        help="where runs are kept (else $TUIGPT_HOME, else home in the settings)",
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from tuigpt.cli.flags import add_home, as_flag
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
 from tuigpt.errors import UserError, in_words
+from tuigpt.settings import chosen_home
 from tuigpt.version import __version__
 from tuigpt.wording import one_line
 
@@ -122,6 +123,8 @@ def _run(arguments: Sequence[str]) -> int:
         options.home = options.home or home
         run = command.run
     options.arguments = list(arguments)
+    if not (options.home or os.environ.get("TUIGPT_HOME")):
+        options.home = chosen_home()
     try:
         return run(options)
     except UserError as error:

@@ -10,6 +10,7 @@ import pytest
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
+from tuigpt.paths import cache_dir
 from tuigpt.reports import CostReport
 from tuigpt.tui.screens.new_run.path_field import completed, nearest, sources_of
 from tuigpt.tui.screens.new_run.sizes import Size, heading, size_rows
@@ -95,7 +96,7 @@ class TestSpeeds:
         speeds = Speeds(home)
         for block_size in range(1, 100):
             speeds.keep(replace(TINY, block_size=block_size), TRAIN, REPORT)
-        assert (home / SPEEDS_FILE).stat().st_size < 40_000
+        assert (cache_dir(home) / SPEEDS_FILE).stat().st_size < 40_000
         assert Speeds(home).newest is not None
 
 

@@ -61,6 +61,17 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
 
 FIELDS = {field.name: field for _, fields in GROUPS for field in fields}
 
+HELP = """\
+Three answers are enough: what it reads, how big it is, and how long it trains. The arrows choose \
+an answer, [b]tab[/b] goes to the next question and completes a path, and [b]{new-run.start}[/b] \
+starts the training, which goes on when you leave the app.
+
+The times are measured on this machine, while you read. A model that is large for its text learns \
+it by heart instead of learning to write: then take a smaller size, or a longer text.
+
+[b]{new-run.more}[/b] unfolds all other settings, each with what it means. They may all stay as \
+they are."""
+
 LENGTHS = ("steps", "short", "long", "patience")
 """How long a run is: so many steps, the shorter or the longer time, or until val stops falling."""
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from heapq import nlargest
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, bpe_size
-from tuigpt.files import UnreadableFile, Word, read_record, write_json
+from tuigpt.config import PRESETS, GPTConfig, bpe_size
+from tuigpt.errors import UserError
+from tuigpt.files import UnreadableFile, read_record
 from tuigpt.paths import user_path
-from tuigpt.recipes import RECIPES
+from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 from tuigpt.runs.folder import run_folders
 from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
+from tuigpt.settings import LastForm, change_settings, read_settings
 from tuigpt.tui.screens.new_run.fields import (
     FIELDS,
     LENGTHS,
@@ -27,26 +29,21 @@ from tuigpt.tui.screens.new_run.fields import (
     defaults,
 )
 
-FORM_FILE = "new-run.json"
-"""In the home; it may be deleted at any time."""
+OLD_FORM_FILE = "new-run.json"
+"""Where a home kept the form before; it holds until the settings say how the form was left."""
 
 _NEWEST_RUNS = 30
 """Runs that are looked through for their texts."""
 
 
-class _Form(msgspec.Struct, frozen=True):
-    text: Word = ""
-    preset: Word = DEFAULT_PRESET
-    length: Word = LENGTHS[0]
-    fields: dict[Word, Annotated[str, msgspec.Meta(max_length=4096)]] = {}
-
-
 def read_answers(home: Path) -> Answers:
-    """The form as it was left; empty where it never was open, or the file cannot be read."""
-    try:
-        form = read_record(home / FORM_FILE, _Form)
-    except UnreadableFile:
-        return NO_ANSWERS
+    """The form as it was left; empty where it never was open, or nothing of it can be used."""
+    form = read_settings(home).new_run
+    if form is None:
+        try:
+            form = read_record(home / OLD_FORM_FILE, LastForm)
+        except UnreadableFile:
+            return NO_ANSWERS
     known = {
         name: value
         for name, value in form.fields.items()
@@ -67,10 +64,15 @@ def _is_answer(name: str, value: str) -> bool:
 
 def keep_answers(home: Path, answers: Answers) -> None:
     """Keep the form for the next time; where nothing can be written, it opens as it did before."""
-    with suppress(OSError):
-        if home.is_dir():  # a form that was only looked at makes no home
-            form = _Form(answers.text[:4096], answers.preset, answers.length, answers.fields)
-            write_json(home / FORM_FILE, form)
+    before = read_answers(home)
+    usual = {"recipe": DEFAULT_RECIPE}  # in a form that was only looked at nothing is chosen
+    if answers != replace(before, fields=usual | before.fields):
+        form = LastForm(
+            text=answers.text[:4096], preset=answers.preset, length=answers.length,
+            fields=answers.fields,
+        )  # fmt: skip
+        with suppress(UserError):
+            change_settings(new_run=msgspec.structs.asdict(form))
 
 
 def answers_of(run: RunRecord) -> Answers:

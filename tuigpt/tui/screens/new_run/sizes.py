@@ -1,4 +1,4 @@
-"""The rows of the question how big: each size with what it costs here and what it will write."""
+"""The rows of the questions how big and how long: what each costs here, and what it will write."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from tuigpt.config import PRESETS
+from tuigpt.tui.screens.new_run.fields import SHORT_MINUTES
 from tuigpt.wording import duration, short_count
 
 _WRITES = {
@@ -77,3 +78,20 @@ def heading(width: int) -> str:
     """The headings over the rows, for the same width."""
     bar = " " * (_BAR + 1) if width >= _BAR_FROM else ""
     return f"  {'':<7}{'shape':<6}{'params':>6}  {'this machine':<15}{bar}writes like"
+
+
+def length_rows(steps: str, minutes: str, seconds: float | None) -> list[tuple[str, Content]]:
+    """Name and words of each of `LENGTHS`.
+
+    Args:
+        steps, minutes: as they are typed.
+        seconds: that the steps take; None to leave it out.
+    """
+    count = f"{int(steps):,}" if steps.isascii() and steps.isdigit() else steps
+    took = "" if seconds is None else f", {duration(seconds)}"
+    return [
+        ("steps", Content(f"{count} steps{took}")),
+        ("short", Content(f"{SHORT_MINUTES} min")),
+        ("long", Content(f"{minutes} min")),
+        ("patience", Content("until val stops falling")),
+    ]

@@ -1,4 +1,4 @@
-"""How fast this machine trains: what trials have told, kept in the home.
+"""How fast this machine trains: what trials have told, kept in the home's cache.
 
 So a form that opens can tell at once how long a training takes. A shape that was never timed is
 reckoned from the nearest one that was.
@@ -10,16 +10,17 @@ import math
 import os
 import platform
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.estimate import Calibration, step_flops
+from tuigpt.estimate import Calibration, Reading, reading, step_flops
 from tuigpt.files import Count, UnreadableFile, Word, read_record, write_json
-from tuigpt.reports import CostReport
+from tuigpt.paths import cache_dir
+from tuigpt.reports import CostReport, TextFacts
 
 SPEEDS_FILE = "speeds.json"
 
@@ -76,7 +77,7 @@ class Speeds:
     """The trials that were made on this machine."""
 
     def __init__(self, home: Path) -> None:
-        self._path = home / SPEEDS_FILE
+        self._path = cache_dir(home) / SPEEDS_FILE
         try:
             self._timings = read_record(self._path, _Record).timings
         except UnreadableFile:
@@ -131,6 +132,25 @@ class Speeds:
             best.device_type,
             best.device_memory,
         )
+
+    def plan(
+        self, model: GPTConfig, train: TrainConfig, facts: TextFacts | None
+    ) -> tuple[TrainConfig, Expected | None, Reading | None]:
+        """The training with the steps that fit into its minutes, how long it takes, what it reads.
+
+        What cannot be known yet is None.
+
+        Args:
+            facts: of the text, if that was read.
+        """
+        expected = self.expected(model, train, facts.train if facts else None)
+        if train.minutes and expected is not None:
+            steps = expected.calibration.steps_within(60 * train.minutes, train)
+            train = replace(train, max_steps=steps)
+        counted = facts is not None and (train.tokenizer == "char" or facts.unit == "tokens")
+        if facts is None or not counted or (train.minutes and expected is None):
+            return train, expected, None
+        return train, expected, reading(model, train, facts.train, facts.train_characters)
 
 
 def _machine() -> str:
