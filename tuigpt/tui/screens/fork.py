@@ -29,6 +29,12 @@ class Fork(Dialog[str]):
     What only the trainer can find out is said in the dialog, which then stays.
     """
 
+    HELP_TITLE = "a fork"
+    HELP = """\
+A fork is a new run that begins with the weights of a checkpoint: to learn from another text, at \
+another rate, or for longer. It counts its steps from 0, and its schedule of the learning rate is \
+its own."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", "back", tooltip="Start nothing", id="fork.back"),
     ]

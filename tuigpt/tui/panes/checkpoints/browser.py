@@ -89,6 +89,7 @@ class Browser(Pane):
     def on_mount(self) -> None:
         self._filter.display = self._headings.display = self._card.display = False
         self._list.display = False
+        self._tell_total()
 
     # --- what is shown ---
 

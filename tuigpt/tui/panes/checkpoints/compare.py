@@ -43,6 +43,15 @@ BOTH = "both texts above"
 class Compare(Dialog[None]):
     """A page of two columns; what takes a model comes in as it is written."""
 
+    HELP_TITLE = "two checkpoints"
+    HELP = """\
+What differs between them, the validation losses of their runs on one chart with both steps \
+marked, what both write after one prompt with one seed, and how surprised both are by one text.
+
+In that text each token is coloured by surprise: green was expected, yellow and red were not. The \
+model with the fewer nats a character predicts it better. Without a text of yours it is what both \
+have written."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "prompt", "prompt", id="compare.prompt",
                 tooltip="Let both write after another beginning, or with another seed"),

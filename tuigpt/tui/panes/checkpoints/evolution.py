@@ -44,6 +44,12 @@ class _Steps(RowList):
 class Evolution(Dialog[Checkpoint]):
     """Steps at the left, at the right what the model wrote there; dismisses with one to open."""
 
+    HELP_TITLE = "how a run grew up"
+    HELP = """\
+Every checkpoint that the run has kept writes after the same prompt, with the same seed. The steps \
+are on the left, with their loss and with the share of the text that stands word for word in what \
+the model has learned from. Words that the step before did not write are [b]bold[/b]."""
+
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "play", id="evolution.play",
                 tooltip="Go from step to step by itself, or hold"),

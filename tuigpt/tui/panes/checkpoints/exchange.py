@@ -134,6 +134,12 @@ class Errand(Dialog[str]):
 class Export(Errand):
     """Writes checkpoints as files of another program."""
 
+    HELP_TITLE = "export"
+    HELP = """\
+Writes the model in the files that another program opens: the workshop's checkpoint with its \
+loss_log.json, nanoGPT's ckpt.pt with its meta.pkl, or a folder for Hugging Face's transformers. \
+Your checkpoint stays as it is."""
+
     verb = "Export"
 
     def __init__(self, home: Path, checkpoints: Sequence[Checkpoint]) -> None:
@@ -185,6 +191,12 @@ class Export(Errand):
 
 class Import(Errand):
     """Makes a run of files of other programs; dismisses with the run's name."""
+
+    HELP_TITLE = "import"
+    HELP = """\
+Makes a run of checkpoints of the workshop, nanoGPT or Hugging Face's GPT-2, with their losses \
+where a loss_log.json lies beside them. The weights stay what they are, and nothing in the files \
+can run. A file without a vocabulary needs its training text, or nanoGPT's meta.pkl."""
 
     title_words, verb = "Import", "Import"
     hint = (

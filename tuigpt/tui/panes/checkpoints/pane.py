@@ -57,7 +57,7 @@ memorises.
 
 [b]{checkpoints.evolution}[/b] lets every checkpoint of a run write after the same prompt, so that \
 one can read how it grew up. [b]{checkpoints.compare}[/b] holds two checkpoints against each \
-other: mark one with space and go to the other.
+other: mark one with {checkpoints.mark} and go to the other.
 
 [b]{checkpoints.train-further}[/b] trains a run further where it ended; [b]{checkpoints.fork}[/b] \
 begins a new run with these weights. [b]{checkpoints.export}[/b] and [b]{checkpoints.import}[/b] \
