@@ -69,6 +69,7 @@ class Host(InkApp):
         self.said: list[str] = []
 
     def on_mount(self) -> None:
+        self.pane.draw_every = 0.0
         self.query_one(LossChart).focus()
 
     def show(self, run: Run | None, history: History, grown: bool = True) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding, BindingType
 from textual.events import Blur, MouseDown, MouseMove, MouseScrollDown, MouseScrollUp, MouseUp
 from textual.geometry import Region, Size
@@ -114,6 +115,7 @@ class LossChart(Widget, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id, classes=classes)
         self._strips: list[Strip] | None = None
+        self._styles: dict[str, Style] | None = None
         self._drawn_size = Size(0, 0)
         self._dragged_from: tuple[int, View] | None = None
 
@@ -135,7 +137,7 @@ class LossChart(Widget, can_focus=True):
     def notify_style_update(self) -> None:
         """Draw again with the new colours."""
         super().notify_style_update()
-        self._strips = None
+        self._strips = self._styles = None
 
     def render_line(self, y: int) -> Strip:
         """One line of the chart, from a drawing kept until data, size or colours change."""
@@ -162,8 +164,10 @@ class LossChart(Widget, can_focus=True):
     def _draw(self) -> list[Strip]:
         width, height = self.size
         grid = draw(self.picture, self.view, width, height, self.glyphs)
-        styles = {role: self.get_component_rich_style(f"loss-chart--{role}") for role in ROLES}
-        styles[""] = self.rich_style
+        if self._styles is None:
+            parts = {role: self.get_component_rich_style(f"loss-chart--{role}") for role in ROLES}
+            self._styles = {**parts, "": self.rich_style}
+        styles = self._styles
         return [
             Strip([Segment(text, styles[role]) for text, role in grid.runs(y)], width)
             for y in range(height)

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import ClassVar
 
 from textual import on, work
@@ -135,6 +136,9 @@ A trainer keeps training when you close the app."""
                 tooltip="Write the chart as it is now to an SVG and a PNG file"),
     ]  # fmt: skip
 
+    draw_every = 0.5
+    """Seconds between two drawings while all that is new is in the log."""
+
     def __init__(self, entry: PaneEntry, session: Session) -> None:
         super().__init__(entry, session)
         self._headline = Headline(id="headline")
@@ -146,6 +150,7 @@ A trainer keeps training when you close the app."""
         self._shown: tuple[object, ...] = ()
         self._shown_run = ""
         self._overlays: list[Overlay] = []
+        self._stale, self._drawn = False, 0.0
         self._replay: Timer | None = None
         self._poet_history: History | None = None
 
@@ -185,8 +190,9 @@ A trainer keeps training when you close the app."""
         trained = {r.name for r in self.session.runs if r.status.alive}
         grown = [over.read() for over in self._overlays if over.run.name in trained]
         mark = (name, self.state, run.status.message if run else "", bool(self._poet_history))
-        if self.session.grown or any(grown) or mark != self._shown:
-            self._shown = mark
+        self._stale |= self.session.grown or any(grown)
+        if mark != self._shown or (self._stale and monotonic() - self._drawn >= self.draw_every):
+            self._shown, self._stale, self._drawn = mark, False, monotonic()
             self._samples.show(self._history.samples)
             self._draw()
 
