@@ -105,12 +105,12 @@ def _marked(course: str, steps: Sequence[int], first: int, last: int) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Values as one row of blocks, from 0 or the lowest to the highest."""
+    """Values as one row of blocks from 0 to the highest, or from the lowest if that is near."""
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
         return " " * len(values)
     low, high = min(finite), max(finite)
-    low = low if low > 0.5 * high else min(0.0, low)
+    low = low if 0.5 * high < low < 0.95 * high else min(0.0, low)
     span = (high - low) or 1.0
     return "".join(
         " " if math.isnan(value) else _LEVELS[min(7, int((value - low) / span * 7.999))]
