@@ -24,24 +24,24 @@ def help_of(config: type, name: str) -> str:
     return str(config.__dataclass_fields__[name].metadata["help"])  # type: ignore[attr-defined]
 
 
-def _require(ok: bool, name: str, value: object, need: str) -> None:
+def _check(ok: bool, name: str, value: object, need: str) -> None:
     if not ok:
         raise ConfigError(name, value, need)
 
 
-def _whole(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _finite(value: object) -> bool:
+def _is_finite(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _require_whole(config: object, at_least: Mapping[str, int]) -> None:
+def _check_integers(config: object, at_least: Mapping[str, int]) -> None:
     for name, least in at_least.items():
         value = getattr(config, name)
         need = f"a whole number, {least} or more"
-        _require(_whole(value) and value >= least, name, value, need)
+        _check(_is_integer(value) and value >= least, name, value, need)
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,12 @@ class GPTConfig:
     gelu: str = _option("tanh", "how GELU is computed: tanh, as GPT-2 does, or exact")
 
     def __post_init__(self) -> None:
-        _require(self.gelu in GELUS, "gelu", self.gelu, f"one of {', '.join(GELUS)}")
-        _require_whole(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
+        _check(self.gelu in GELUS, "gelu", self.gelu, f"one of {', '.join(GELUS)}")
+        _check_integers(self, dict(vocab_size=1, block_size=1, n_layer=1, n_head=1, n_embd=1))
         need = f"at most {MAX_LAYERS:,}"
-        _require(self.n_layer <= MAX_LAYERS, "n_layer", self.n_layer, need)
-        _require(
-            _finite(self.dropout) and 0 <= self.dropout < 1,
+        _check(self.n_layer <= MAX_LAYERS, "n_layer", self.n_layer, need)
+        _check(
+            _is_finite(self.dropout) and 0 <= self.dropout < 1,
             "dropout", self.dropout, "at least 0 and less than 1",
         )  # fmt: skip
         if self.n_embd % self.n_head:
@@ -237,40 +237,40 @@ class TrainConfig:
     )
 
     def __post_init__(self) -> None:
-        _require(
+        _check(
             self.tokenizer == "char" or bpe_size(self.tokenizer) is not None,
             "tokenizer", self.tokenizer,
             f"char, or bpe:N with N from {BPE_SIZES[0]} to {BPE_SIZES[-1]:,}",
         )  # fmt: skip
-        _require(
+        _check(
             _is_encoding(self.encoding), "encoding", self.encoding,
             "auto or the name of an encoding, such as cp1252 or utf-16",
         )  # fmt: skip
-        _require(
+        _check(
             self.precision in PRECISIONS, "precision", self.precision,
             f"one of {', '.join(PRECISIONS)}",
         )  # fmt: skip
-        _require(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
-        _require_whole(
+        _check(self.recipe in RECIPES, "recipe", self.recipe, f"one of {', '.join(RECIPES)}")
+        _check_integers(
             self,
             dict(max_steps=1, batch_size=1, micro_batch_size=0, warmup_steps=0, eval_interval=1,
                  eval_tokens=1, patience=0, checkpoint_interval=1, evolution_mb=0, sample_tokens=0,
                  seed=0),
         )  # fmt: skip
         rate = self.learning_rate
-        _require(_finite(rate) and rate > 0, "learning_rate", rate, "a number above 0")
+        _check(_is_finite(rate) and rate > 0, "learning_rate", rate, "a number above 0")
         for name in ("minutes", "weight_decay", "grad_clip"):
             value = getattr(self, name)
-            _require(_finite(value) and value >= 0, name, value, "a number, 0 or more")
+            _check(_is_finite(value) and value >= 0, name, value, "a number, 0 or more")
         ratio = self.min_lr_ratio
-        _require(_finite(ratio) and 0 <= ratio <= 1, "min_lr_ratio", ratio, "from 0 to 1")
+        _check(_is_finite(ratio) and 0 <= ratio <= 1, "min_lr_ratio", ratio, "from 0 to 1")
         share = self.adamw_lr_ratio
-        _require(_finite(share) and share > 0, "adamw_lr_ratio", share, "a number above 0")
+        _check(_is_finite(share) and share > 0, "adamw_lr_ratio", share, "a number above 0")
         part = self.val_fraction
-        _require(
-            _finite(part) and 0 <= part < 1, "val_fraction", part, "at least 0 and less than 1"
+        _check(
+            _is_finite(part) and 0 <= part < 1, "val_fraction", part, "at least 0 and less than 1"
         )
-        _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
+        _check(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
     def learning_rate_at(self, step: int) -> float:
         """Learning rate of the update number `step`, counted from 0.
@@ -322,14 +322,14 @@ class SampleConfig:
     seed: int = _option(42, "the same seed writes the same text again")
 
     def __post_init__(self) -> None:
-        _require_whole(self, dict(max_new_tokens=0, top_k=0, seed=0))
+        _check_integers(self, dict(max_new_tokens=0, top_k=0, seed=0))
         heat = self.temperature
         need = "a number from 0 to 1,000,000"  # above it float32 tells no two tokens apart
-        _require(_finite(heat) and 0 <= heat <= 1e6, "temperature", heat, need)
+        _check(_is_finite(heat) and 0 <= heat <= 1e6, "temperature", heat, need)
         share, least = self.top_p, self.min_p
-        _require(_finite(share) and 0 < share <= 1, "top_p", share, "above 0 and at most 1")
-        _require(_finite(least) and 0 <= least <= 1, "min_p", least, "from 0 to 1")
-        _require(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
+        _check(_is_finite(share) and 0 < share <= 1, "top_p", share, "above 0 and at most 1")
+        _check(_is_finite(least) and 0 <= least <= 1, "min_p", least, "from 0 to 1")
+        _check(self.seed < 2**63, "seed", self.seed, "less than 2 to the power of 63")
 
 
 class Preset(TypedDict):

@@ -163,7 +163,9 @@ def _shown(config: type, entry: Field[object]) -> str:
 
 
 def _value_shown(value: object) -> str:
-    return repr(value) if isinstance(value, str) else f"{value:g}"
+    if isinstance(value, str):
+        return repr(value) if " " in value else value
+    return f"{value:g}"
 
 
 def as_flag(setting: Setting) -> str:

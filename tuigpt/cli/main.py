@@ -175,6 +175,9 @@ def _program() -> Parser:
             "tuigpt train --help",
         ],
     )
-    parser.flag("--version", action="version", version=f"tuigpt {__version__}")
+    parser.flag(
+        "--version", action="version", version=f"tuigpt {__version__}",
+        help="tell the version and leave",
+    )  # fmt: skip
     add_home(parser)
     return parser

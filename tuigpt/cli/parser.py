@@ -67,6 +67,7 @@ class Parser(argparse.ArgumentParser):
             allow_abbrev=False,
             add_help=False,
         )
+        self._positionals.title, self._optionals.title = "arguments", "flags"
         self.flags: dict[str, argparse.Action] = {}
         self.flag("-h", "--help", action="help", help="show this help and leave")
 

@@ -1,6 +1,7 @@
 """`tuigpt list`, `tuigpt ask` and `tuigpt stop`: the runs, and what is asked of their trainers."""
 
 import math
+import textwrap
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -215,16 +216,24 @@ def _add_run(parser: Parser) -> None:
     parser.add_argument("name", type=filled, metavar="RUN", help="a run that is training")
 
 
+_ACTION_WIDTH = 21
+"""Columns for an action and its value in the help."""
+
+
 def _add_ask_flags(parser: Parser) -> None:
     _add_run(parser)
+    parser.add_argument("action", metavar="ACTION", help="what it shall do, as below")
     parser.add_argument(
-        "action", metavar="ACTION",
-        help="; ".join(
-            f"{_as_typed(action.name)}{' VALUE' if action.setting else ''}: {action.help}"
-            for action in ACTIONS.values()
-        ),
-    )  # fmt: skip
-    parser.add_argument("value", nargs="?", metavar="VALUE")
+        "value", nargs="?", metavar="VALUE", help="for an action that sets something"
+    )
+    lines = []
+    for action in ACTIONS.values():
+        typed = _as_typed(action.name) + (" VALUE" if action.setting else "")
+        lines += textwrap.wrap(
+            f"{typed:<{_ACTION_WIDTH}}{action.help}", 76,
+            subsequent_indent=" " * _ACTION_WIDTH, break_on_hyphens=False,
+        )  # fmt: skip
+    parser.add_argument_group("actions", "\n".join(lines))
 
 
 COMMANDS = {
