@@ -109,9 +109,12 @@ class Session:
 
     @property
     def to_follow(self) -> Run | None:
-        """The run that can be followed: the open checkpoint's own, else the watched one."""
+        """The run that can be followed: the watched one while it trains, else the open
+        checkpoint's own, else the watched one after all."""
         own = self._run(self.checkpoint.run) if self.checkpoint else None
-        return next((run for run in (own, self.watched) if run and not run.built_in), None)
+        running = self.watched if self.watched in self.running else None
+        runs = (running, own, self.watched)
+        return next((run for run in runs if run and not run.built_in), None)
 
     def follow(self, run: Run | None) -> None:
         """Always write with the newest checkpoint of this run; None stays with the open one."""

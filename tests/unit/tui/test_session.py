@@ -123,6 +123,14 @@ def test_a_followed_run_writes_with_its_newest_checkpoint() -> None:
     assert not session.following
 
 
+def test_the_run_that_trains_is_followed_before_the_open_one() -> None:
+    session = Session(Path("/nowhere"))
+    session.look(seen(VERSE))
+    training = replace(EMPTY, status=replace(EMPTY.status, state="training"))
+    session.look(seen(training, VERSE, watched=training))
+    assert session.to_follow is training
+
+
 def test_a_run_can_be_followed_before_it_has_saved_anything() -> None:
     session = Session(Path("/nowhere"))
     session.look(seen(EMPTY))
