@@ -39,7 +39,7 @@ EMPTY = (
     "No checkpoints of your own yet. Every run saves its own; press {train.new-run} to start one."
 )
 
-CARD_ROWS = 16
+CARD_ROWS = 18
 """Most lines of the details card."""
 
 

@@ -24,7 +24,7 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 LABEL_WIDTH = 11
 
 FIRST = ("cannot be opened", "note", "val")
-THEN = ("model", "text", "training", "whole val", "kept")
+THEN = ("model", "text", "training", "train", "whole val", "kept")
 """Facts above the curve and the sample, and below them."""
 
 

@@ -96,7 +96,7 @@ class Errand(Dialog[str]):
             self._say(str(error), wrong=True)
             return
         if not any(worker.group == "errand" for worker in self.workers if worker.node is self):
-            self._say("waking the model's library …")
+            self._say("waking the model …")
             self._run_command(arguments)
 
     @work(group="errand")
