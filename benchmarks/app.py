@@ -41,7 +41,7 @@ from tuigpt.tui.panes.training.curves import Curves
 TUIGPT = [sys.executable, "-m", "tuigpt"]
 
 SMALL = [
-    "--n-layer=2", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=16",
+    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=8",
     "--max-steps=10000000", "--checkpoint-interval=100000", "--eval-tokens=4096", "--device=cpu",
     "--name=running",
 ]  # fmt: skip

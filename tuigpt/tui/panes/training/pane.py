@@ -83,8 +83,8 @@ train still falls, the model has begun to memorise; the gap between them is shad
 Dotted levels are what counting alone reaches on this text: [b]guessing[/b], knowing how often \
 [b]letters[/b] come, and which [b]pairs[/b] and [b]triples[/b] of them.
 
-Arrows read the curve at a step, plus and minus zoom. Below are the model's samples, step by \
-step: tab goes there.
+Arrows read the curve at a step, plus and minus zoom. Below are the model's samples, the \
+newest first, and how many of their words are words of the text: tab goes there.
 
 A trainer keeps training when you close the app."""
 

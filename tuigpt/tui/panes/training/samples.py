@@ -17,12 +17,15 @@ from tuigpt.wording import visible
 
 _LEVELS = "▁▂▃▄▅▆▇█"
 
+MOST_BELOW = 20
+"""Samples that are shown one below the other."""
+
 WIDEST = 10
 """Columns of the curve of real words."""
 
 
 class Samples(Vertical):
-    """One sample with its step; arrows go to those before and after it.
+    """A sample and below it those before it, with their steps; arrows go through them.
 
     It follows the newest one until an older one is chosen.
     """
@@ -54,6 +57,9 @@ class Samples(Vertical):
         if tuple(samples) != self._samples:
             self._samples = tuple(samples)
             self._draw()
+
+    def on_resize(self) -> None:
+        self._draw()
 
     def follow(self) -> None:
         """Show the newest, and those that come."""
@@ -87,9 +93,26 @@ class Samples(Vertical):
             shares = [s.real_words for s in self._samples if s.real_words is not None]
             rule += f" real words {sample.real_words:.0%} {course(shares)} ──"
         self._rule.update(f"{rule} ← → ──")
-        self._text.update(
-            Content.assemble((visible(sample.prompt), "$text-accent"), visible(sample.text))
-        )
+        self._text.update(self._timeline())
+
+    def _timeline(self) -> Content:
+        """The chosen sample and below it those before it, their steps in the margin."""
+        place = self._place
+        shown = self._samples[max(0, place + 1 - MOST_BELOW) : place + 1][::-1]
+        margin = max(len(f"{sample.step:,}") for sample in shown)
+        room = self.size.width - margin - 3  # the scrollbar has its column also where it is not
+        rows: list[Content] = []
+        for sample in shown:
+            text = Content.assemble(
+                (visible(sample.prompt), "$text-accent"), visible(sample.text).rstrip()
+            )
+            lines = text.wrap(max(10, room))
+            for n, line in enumerate(lines):
+                step = f"{sample.step:,}" if n == 0 else ""
+                style = "" if sample is shown[0] else "$foreground 70%"
+                rows.append(Content.assemble((f"{step:>{margin}}  ", "$text-accent"),
+                                             line.stylize_before(style)))  # fmt: skip
+        return Content("\n").join(rows)
 
 
 def course(shares: Sequence[float]) -> str:
