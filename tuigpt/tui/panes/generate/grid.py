@@ -68,7 +68,8 @@ class Cards(ScrollView, can_focus=False):
         self.shown: list[WrittenText] = []
         self._measure = MEASURES[0]
         self._numbers: dict[int, int] = {}
-        self._wrapped: dict[int, tuple[tuple[int, int, str], list[Row]]] = {}
+        self._card_rows = CARD_ROWS
+        self._wrapped: dict[int, tuple[tuple[int, int, int, str], list[Row]]] = {}
 
     def show(self, texts: list[WrittenText], numbers: dict[int, int], measure: Measure) -> None:
         """Show texts in this order.
@@ -105,30 +106,32 @@ class Cards(ScrollView, can_focus=False):
         self.watch_cursor(self.cursor)
 
     def _lay_out(self) -> None:
-        rows = -(-len(self.shown) // self.columns)
-        self.virtual_size = Size(self._width, max(0, rows * (CARD_ROWS + 2) - 1))
+        rows = max(1, -(-len(self.shown) // self.columns))
+        # Where all fit, they share the height.
+        self._card_rows = max(CARD_ROWS, (self.size.height + 1) // rows - 2)
+        self.virtual_size = Size(self._width, max(0, rows * (self._card_rows + 2) - 1))
 
     def validate_cursor(self, at: int) -> int:
         return max(0, min(at, len(self.shown) - 1))
 
     def watch_cursor(self, at: int) -> None:
-        top = at // self.columns * (CARD_ROWS + 2)
-        self.scroll_to_region(Region(0, top, 1, CARD_ROWS + 1), animate=False)
+        top = at // self.columns * (self._card_rows + 2)
+        self.scroll_to_region(Region(0, top, 1, self._card_rows + 1), animate=False)
         self.refresh()
 
     def on_click(self, event: Click) -> None:
         column = min(event.x // (self._card_width + _GAP), self.columns - 1)
-        at = (self.scroll_offset.y + event.y) // (CARD_ROWS + 2) * self.columns + column
+        at = (self.scroll_offset.y + event.y) // (self._card_rows + 2) * self.columns + column
         if at < len(self.shown):
             if at == self.cursor:
                 self.post_message(self.Picked())
             self.cursor = at
 
     def render_line(self, y: int) -> Strip:
-        row, line = divmod(y + self.scroll_offset.y, CARD_ROWS + 2)
+        row, line = divmod(y + self.scroll_offset.y, self._card_rows + 2)
         strips = []
         first = row * self.columns
-        if line <= CARD_ROWS:
+        if line <= self._card_rows:
             for at in range(first, min(first + self.columns, len(self.shown))):
                 strips.append(self._rule(at) if line == 0 else self._line(at, line - 1))
                 strips.append(Strip.blank(_GAP, self.rich_style))
@@ -148,12 +151,12 @@ class Cards(ScrollView, can_focus=False):
         """The beginning of a text, wrapped; it is kept until the text has grown."""
         if not text.started:
             return []
-        state = (width, text.count, text.prompt)
+        state = (width, self._card_rows, text.count, text.prompt)
         before = self._wrapped.get(id(text))
         if before is not None and before[0] == state:
             return before[1]
         # What is beyond the last row needs no wrapping.
-        most = (CARD_ROWS + 1) * width
+        most = (self._card_rows + 1) * width
         prompt = visible(text.prompt[:most]).replace("\t", "    ")
         written = visible(text.written[:most]).replace("\t", "    ")
         rows = wrap([("prompt", prompt), ("text", written)], width)
@@ -167,7 +170,7 @@ class Cards(ScrollView, can_focus=False):
         strip = Strip(
             [Segment(part, self.get_component_rich_style(f"cards--{name}")) for name, part in runs]
         ).adjust_cell_length(width, self.rich_style)
-        if line == CARD_ROWS - 1 and len(rows) > CARD_ROWS:
+        if line == self._card_rows - 1 and len(rows) > self._card_rows:
             more = Segment("…", self.get_component_rich_style("cards--rule"))
             strip = Strip.join([strip.crop(0, width - 1), Strip([more])])
         return strip
