@@ -50,6 +50,7 @@ COMMANDS = {
     "ask": ("runs", "pause, resume, stop or change a running training"),
     "stop": ("runs", "have a running training save and stop"),
     "cache": ("cache", "show what is kept to save time, or clear it"),
+    "keys": ("keys", "list what can be done in the app, with its keys and ids"),
     "completion": ("completion", "print a script that completes all this in your shell"),
 }
 """Each command: the module of this package that has it in its `COMMANDS`, and what it does."""

@@ -48,12 +48,18 @@ def with_keys(node: DOMNode, text: str) -> str:
     return _ACTION.sub(lambda match: keys.get(match[1], match[0]), text)
 
 
-def unknown_actions(chosen: Iterable[str]) -> list[str]:
-    """What is wrong with the ids of actions that keys were chosen for, each in a line."""
+def all_actions() -> list[tuple[str, str, str]]:
+    """Id, keys and meaning of everything that a key can be chosen for, by their ids."""
     package = importlib.import_module("tuigpt.tui")
     for module in pkgutil.walk_packages(package.__path__, "tuigpt.tui."):
         importlib.import_module(module.name)
-    known = {str(binding.id) for node in _subclasses(DOMNode) for binding in _declared(node)}
+    bindings = {str(b.id): b for node in _subclasses(DOMNode) for b in _declared(node)}
+    return [(name, bindings[name].key, bindings[name].tooltip) for name in sorted(bindings)]
+
+
+def unknown_actions(chosen: Iterable[str]) -> list[str]:
+    """What is wrong with the ids of actions that keys were chosen for, each in a line."""
+    known = {action for action, _, _ in all_actions()}
     problems = []
     for action in sorted(set(chosen) - known):
         near = difflib.get_close_matches(action, known, n=1)
