@@ -269,6 +269,9 @@ async def test_a_finished_run_can_be_replayed() -> None:
             if "replay: step" in app.words:
                 break
         assert "replay: step" in app.words
+        await pilot.press("V")
+        await pilot.pause()
+        assert app.said[-1] == "a replay takes 10 seconds"
         await pilot.press("v")
         await pilot.pause()
         assert "replay" not in app.words
@@ -297,7 +300,8 @@ async def test_the_curves_can_be_taken_along(
         assert png.startswith(b"\x89PNG") and png.endswith(b"IEND\xaeB`\x82")
 
 
-ALWAYS = {"next_unit", "smooth(-1)", "smooth(1)", "runs", "replay", "log", "save_csv",
+ALWAYS = {"next_unit", "replay_speed", "smooth(-1)", "smooth(1)", "runs", "replay", "log",
+          "save_csv",
           "save_loss_log", "save_chart"}  # fmt: skip
 RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard", "fork"}
 ENDED = {"again", "write", "fork"}

@@ -176,12 +176,15 @@ class Smoother:
         averages = array("d")
         append, sqrt, memory = averages.append, math.sqrt, self._memory
         count, average = self._count, self._average
-        for value in values:
-            age = 1 + sqrt(count)
+        rest = iter(values)
+        while 1 + sqrt(count) < memory and (value := next(rest, None)) is not None:
+            average += (value - average) / (1 + sqrt(count))
             count += 1
-            average += (value - average) / (age if age < memory else memory)
             append(average)
-        self._count, self._average = count, average
+        for value in rest:  # nearly all of a long run
+            average += (value - average) / memory
+            append(average)
+        self._count, self._average = self._count + len(averages), average
         return averages
 
 

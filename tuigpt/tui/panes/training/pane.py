@@ -42,8 +42,8 @@ from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.loss_chart import LossChart
 from tuigpt.wording import duration, loss_text
 
-REPLAY_SECONDS, REPLAY_FRAMES = 20.0, 10
-"""How long a replay takes, and how many pictures a second it has."""
+REPLAY_SECONDS, REPLAY_FRAMES = (20, 10, 5, 60), 10
+"""How long a replay may take, and how many pictures a second it has."""
 
 _WAITING = {
     "preparing": "Reading the text and building the model …",
@@ -125,7 +125,9 @@ A trainer keeps training when you close the app."""
         Binding("o", "runs", "other runs", id="chart.overlay",
                 tooltip="Choose which run to watch, and which to lay over its chart"),
         Binding("v", "replay", "replay", id="train.replay", show=False,
-                tooltip="Watch the run again from its log, in twenty seconds"),
+                tooltip="Watch the run again from its log"),
+        Binding("V", "replay_speed", "replay speed", id="train.replay-speed", show=False,
+                tooltip="Let a replay take 20, 10, 5 or 60 seconds"),
         Binding("t", "log", "trainer's log", id="train.log", show=False,
                 tooltip="Read what the trainer printed"),
         Binding("f7", "save_csv", "save curves as CSV", id="train.csv", show=False,
@@ -152,6 +154,7 @@ A trainer keeps training when you close the app."""
         self._overlays: list[Overlay] = []
         self._stale, self._drawn = False, 0.0
         self._replay: Timer | None = None
+        self._replay_seconds = REPLAY_SECONDS[0]
         self._poet_history: History | None = None
 
     def compose(self) -> ComposeResult:
@@ -324,13 +327,19 @@ A trainer keeps training when you close the app."""
             self._curves.until = 0
             self._replay = self.set_interval(1 / REPLAY_FRAMES, self._next_frame)
 
+    def action_replay_speed(self) -> None:
+        """Let replays take another time, also the one that is going on."""
+        at = REPLAY_SECONDS.index(self._replay_seconds)
+        self._replay_seconds = REPLAY_SECONDS[(at + 1) % len(REPLAY_SECONDS)]
+        self.post_message(Acknowledged(f"a replay takes {self._replay_seconds} seconds"))
+
     def _next_frame(self) -> None:
         steps = [s.steps[-1] for s in (self._history.train, self._history.val) if s]
         last = max(steps, default=0)
         if self._curves.until is None or self._curves.until >= last:
             self._end_replay()
         else:
-            frames = REPLAY_SECONDS * REPLAY_FRAMES
+            frames = self._replay_seconds * REPLAY_FRAMES
             self._curves.until += max(1, math.ceil(last / frames))
         if self.is_on_screen:
             self._draw()
