@@ -54,6 +54,12 @@ class TestTheFirstStart:
             await pilot.press(*"To be", "enter")
             await until(pilot, lambda: "1 · poet@5000 · seed" in screen_text(pilot))
 
+    async def test_enter_alone_is_answered_too(self, open_app: OpenApp, poet: Run) -> None:
+        async with open_app(80, 24) as pilot:
+            assert "enter alone for ROMEO:" in " ".join(screen_text(pilot).split())
+            await pilot.press("enter")
+            await until(pilot, lambda: "ROMEO: go[es] on" in screen_text(pilot))
+
     async def test_nothing_is_written_by_looking(
         self, open_app: OpenApp, poet: Run, home: Path
     ) -> None:

@@ -27,6 +27,7 @@ from tuigpt.tui.panes.generate.words import (
     HELP,
     NO_CHECKPOINT,
     NO_MODEL,
+    POET_PROMPT,
     POET_READY,
     READY,
     newer_weights,
@@ -324,7 +325,9 @@ class GeneratePane(Pane):
     @on(PromptBox.Sent)
     def _send(self, event: PromptBox.Sent) -> None:
         event.stop()
-        if self._write_anew(event.text):
+        checkpoint = self.session.checkpoint
+        prompt = event.text or (POET_PROMPT if checkpoint and checkpoint.built_in else "")
+        if self._write_anew(prompt):
             self._view.keeper.keep_prompt(event.text)
 
     def _write_anew(self, prompt: str, instead_of: Entry | None = None) -> bool:

@@ -13,9 +13,12 @@ NO_CHECKPOINT = (
 )
 NO_MODEL = "no model is open yet: train one with {train.new-run}"
 READY = "Type a beginning, such as ROMEO: and press enter. The model goes on from there."
+POET_PROMPT = "ROMEO:"
+"""What the poet begins with where nothing is typed."""
+
 POET_READY = (
     "The poet is open: a model that comes with tuigpt and has learned from Shakespeare's plays."
-    " Type a beginning, such as ROMEO: and press enter; it goes on from there."
+    " Type a beginning and press enter, or enter alone for ROMEO: and it goes on from there."
     " {train.new-run} trains a model of your own."
 )
 
