@@ -335,6 +335,19 @@ class TestSideBySide:
             await pilot.press("shift+tab", "g")
             await until(pilot, lambda: isinstance(pilot.app.screen, Grid))
 
+    async def test_they_are_stopped_together_and_chosen_by_mouse(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        writer.hold = 8
+        async with open_app(80, 24, writer=writer) as pilot:
+            await pilot.press(*["tab"] * 5, "backspace", "2", "ctrl+g", "enter")
+            await until(pilot, lambda: shows(pilot, "8 of 200"))
+            await pilot.press("escape")
+            await until(pilot, lambda: not shows(pilot, "8 of 200"))
+            await pilot.click(offset=(45, 2))
+            await pilot.click(offset=(45, 2))
+            await until(pilot, lambda: shows(pilot, "‹ 2 of 2 ›") and shows(pilot, "stopped at 8"))
+
     async def test_they_are_sorted_and_hidden(self, open_app: OpenApp, writer: FakeWriter) -> None:
         async with self.three(open_app, writer) as pilot:
             await pilot.press("o")
