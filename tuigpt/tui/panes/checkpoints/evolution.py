@@ -34,9 +34,9 @@ class _Steps(RowList):
     """The steps; the keys that a list scrolls sideways with go from step to step."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "move(-1)", "step before", id="evolution.before",
+        Binding("left", "move(-1)", "before", id="evolution.before",
                 tooltip="What the checkpoint before wrote"),
-        Binding("right", "move(1)", "next step", id="evolution.next",
+        Binding("right", "move(1)", "next", id="evolution.next",
                 tooltip="What the next checkpoint wrote"),
     ]  # fmt: skip
 
@@ -55,7 +55,7 @@ the model has learned from. Words that the step before did not write are [b]bold
                 tooltip="Go from step to step by itself, or hold"),
         Binding("p", "prompt", "prompt", id="evolution.prompt",
                 tooltip="Give all of them another beginning or seed"),
-        Binding("enter", "open", "write with it", id="evolution.open",
+        Binding("enter", "open", "open", id="evolution.open",
                 tooltip="Open this checkpoint in the generate pane"),
         Binding("escape", "back", "close", id="evolution.back", tooltip="Close this page"),
     ]  # fmt: skip

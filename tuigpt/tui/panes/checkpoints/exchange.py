@@ -200,8 +200,8 @@ can run. A file without a vocabulary needs its training text, or nanoGPT's meta.
 
     title_words, verb = "Import", "Import"
     hint = (
-        "Checkpoints of one training: the workshop's or nanoGPT's .pt files, or a folder of"
-        " them or of Hugging Face's GPT-2; ; between several. Nothing in them runs."
+        "Checkpoints of one training: the workshop's or nanoGPT's .pt files, several with ;"
+        " between, or a folder of them or of Hugging Face's GPT-2. Nothing in them runs."
     )
 
     def __init__(self, home: Path, paths: Sequence[str] = ()) -> None:
