@@ -216,8 +216,8 @@ class GeneratePane(Pane):
 
     # --- settings ---
 
-    def action_finer(self) -> None:
-        self._settings.show_finer()
+    async def action_finer(self) -> None:
+        await self._settings.show_finer()
 
     def action_change_window(self) -> None:
         self._settings.change_window()

@@ -127,9 +127,6 @@ class SettingsBar(Vertical):
         with Horizontal(id="sliders"):
             yield self._temperature
             yield self._top_k
-        with Horizontal(id="finer"):
-            yield self._top_p
-            yield self._min_p
         with Horizontal(id="fields"):
             yield Label("length")
             yield self._length
@@ -234,8 +231,11 @@ class SettingsBar(Vertical):
             self._speeds[_model_of(checkpoint)] = speeds
             self.tell_window(*self._told)
 
-    def show_finer(self) -> None:
+    async def show_finer(self) -> None:
         """Show top-p and min-p; or hide them and switch them off, as nothing acts unseen."""
+        if not self._top_p.is_attached:
+            sliders = Horizontal(self._top_p, self._min_p, id="finer")
+            await self.mount(sliders, after="#sliders")
         if self.toggle_class("-finer").has_class("-finer"):
             self._top_p.focus()
             return
