@@ -323,6 +323,7 @@ class TestAsked:
         assert answer.returncode == 0
         assert answer.stdout.startswith("run: learning rate changed from 0.02 to 0.005 at step ")
         assert tuigpt("ask", "run", "dropout", "0.1").returncode == 0
+        assert "not changed: max steps is 1" in tuigpt("ask", "run", "max-steps", "1").stdout
         refused = tuigpt("ask", "run", "dropout", "1.5")
         assert refused.returncode == 2 and "--dropout is 1.5, but" in refused.stderr
         assert tuigpt("ask", "run", "stop").returncode == 0

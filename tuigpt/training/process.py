@@ -259,6 +259,8 @@ class _Training:
         before = {**asdict(trainer.config), **asdict(trainer.model.config)}[name]
         try:
             change: dict[str, Any] = {name: setting.parse(f"{request.value:.17g}")}
+            if change.get("max_steps", trainer.step) < trainer.step:
+                raise ConfigError(name, change[name], "at least the steps that are done")
             trainer.change(**change)
         except ConfigError as error:
             return f"not changed: {error}"
