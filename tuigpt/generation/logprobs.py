@@ -35,23 +35,21 @@ def logprobs(
         top: how many of the likeliest tokens are wanted; more than the vocabulary gives it all.
     """
     learned = torch.log_softmax(logits, -1)
-    order = torch.sort(logits, descending=True, stable=True).indices[:top] if top else ()
-    before = (logits > logits[token]).sum() + (logits[:token] == logits[token]).sum()
+    order = torch.sort(logits, descending=True, stable=True).indices[:top].tolist() if top else []
+    values = logits.numpy()
+    before = (values > values[token]).sum() + (values[:token] == values[token]).sum()
     drawn_from = next_token_probs(logits, config)
     tempered = drawn_from
     if config.temperature >= COLDEST:
         tempered = torch.softmax(scale_by_temperature(logits, config.temperature), -1)
-
-    def candidate(i: int) -> Candidate:
-        text = tokenizer.decode([i])
-        return Candidate(i, text, math.exp(learned[i]), float(tempered[i]), float(drawn_from[i]))
-
-    return Logprobs(
-        chosen=candidate(token),
-        logprob=float(learned[token]),
-        rank=int(before) + 1,
-        top_logprobs=[candidate(int(i)) for i in order],
+    ids = [token, *order]
+    # Through NumPy, because single elements of a tensor are slow to read.
+    columns = [shares.numpy()[ids].tolist() for shares in (learned, tempered, drawn_from)]
+    chosen, *others = (
+        Candidate(i, tokenizer.decode([i]), math.exp(nats), after_temperature, drawn)
+        for i, nats, after_temperature, drawn in zip(ids, *columns, strict=True)
     )
+    return Logprobs(chosen, logprob=columns[0][0], rank=int(before) + 1, top_logprobs=others)
 
 
 def surprises(model: GPT, ids: Tensor) -> Iterator[Tensor]:
