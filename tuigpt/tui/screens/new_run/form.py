@@ -133,8 +133,7 @@ class NewRun(Dialog[str]):
 
     def on_mount(self) -> None:
         self.query_one("#form").border_subtitle = "↑ ↓ choose · tab next question"
-        start = with_keys(self, "Start training  {new-run.start}")
-        self.query_one("#start", Button).label = start
+        self.query_one("#start", Button).label = with_keys(self, "Start training  {new-run.start}")
         # Now: the next key may be on its way.
         self.set_focus(self._source.path, scroll_visible=False)
         self._judge()
@@ -319,8 +318,8 @@ class NewRun(Dialog[str]):
             )
             if name == self._preset.chosen:
                 found = read
-                title = Content(f"New run: {one_line(self._run_name())}")
-                self.query_one("#form").border_title = title
+                name_shown = one_line(self._run_name())
+                self.query_one("#form").border_title = Content(f"New run: {name_shown}")
                 self._cost.show(size, steps, expected, read)
         width = self._preset.size.width - 2
         plays = len(self._source.texts) == 1 and is_shakespeare(self._source.texts[0])
@@ -338,9 +337,14 @@ class NewRun(Dialog[str]):
         """Unfold the other settings and go to the first of them, or fold them away."""
         opened = self._settings.toggle_class("-open").has_class("-open")
         self._judge()
-        self.set_focus(self._settings.first if opened else self._more, scroll_visible=False)
-        # Not before the layout knows the fields.
-        self.call_after_refresh(self.query_one("#more").scroll_visible, animate=False, top=True)
+        focus = self._settings.first if opened else self._more
+
+        def show_title() -> None:
+            if self.focused is focus:  # keys may have led further on meanwhile
+                self._more.scroll_visible(animate=False, top=True)
+
+        self.set_focus(focus, scroll_visible=False)
+        self.call_after_refresh(show_title)  # not before the layout knows the fields
 
     @on(Input.Submitted)
     def _next_field(self) -> None:
@@ -393,5 +397,5 @@ class NewRun(Dialog[str]):
 
     def _keep(self) -> None:
         text = self._source.path.value.strip()
-        changed = self._settings.changed
-        keep_answers(self._home, Answers(text, self._preset.chosen, self._length.chosen, changed))
+        preset, length = self._preset.chosen, self._length.chosen
+        keep_answers(self._home, Answers(text, preset, length, self._settings.changed))
