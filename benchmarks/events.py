@@ -5,8 +5,8 @@
 States: before there is a run, while a text is written, and beside a trainer that runs. The same
 seed sends the same bytes in the same pieces. No event may end the app: where it ends by itself,
 but for a quit that the events asked for, the script says after which event, and its exit status
-is 1. It is 1 as well if the app does not answer within thirty seconds. What the app survived is
-counted from its log. POSIX only; ending stray trainers needs Linux.
+is 1. It is 1 as well if the app does not answer within thirty seconds of a free processor. What the
+app survived is counted from its log. POSIX only; ending stray trainers needs Linux.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TUIGPT = [sys.executable, "-m", "tuigpt"]
 STATES = ("before", "writing", "training")
 
 PATIENCE = 30.0
-"""Seconds within which the app must answer."""
+"""Seconds within which the app must answer; more where other programs take the processor."""
 
 SIZES = [(80, 24), (160, 45), (60, 16), (59, 15), (100, 30), (1, 1), (0, 0), (300, 2), (80, 1)]
 
@@ -128,7 +128,7 @@ class App:
         if isinstance(event, signal.Signals):
             self.process.send_signal(event)
             return
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while event and time.monotonic() < deadline and self.process.poll() is None:
             try:
                 event = event[os.write(self._master, event) :]
@@ -161,7 +161,7 @@ class App:
         self.resize(80, 24)
         self.read(0.1)
         self.output = b""
-        while time.monotonic() - began < PATIENCE and self.process.poll() is None:
+        while time.monotonic() - began < patience() and self.process.poll() is None:
             for event in (b"\x1b[201~", b"\x1b", b"\x1b", b"\x1b", b"\x10"):
                 self.bring_to_front()
                 self.send(event)
@@ -175,6 +175,11 @@ class App:
             self.process.kill()
         self.process.wait()
         os.close(self._master)
+
+
+def patience() -> float:
+    """`PATIENCE`, longer by what the app waits for a processor."""
+    return PATIENCE * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def end_trainers(home: Path) -> None:

@@ -167,7 +167,8 @@ def ask(home: Path, name: str, action: str, value: str | None = None) -> int:
     if status.answered < asked:
         print(f"{name}: nobody answers: it is {status.state}, at step {status.step:,}")
         return 1
-    print(f"{name}: {status.message or status.state} at step {status.step:,}")
+    words = status.answer or status.message or status.state
+    print(f"{name}: {words} at step {status.step:,}")
     return 0
 
 

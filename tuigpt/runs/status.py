@@ -49,6 +49,7 @@ class RunStatus:
             lost, which is what a reader concludes when the trainer died without a word.
         message: one line for people, such as why the run failed.
         answered: number of the newest request in `control.json` that was carried out.
+        answer: what came of that request.
         progress: share done of the evaluation or sample under way, from 0 to 1.
         learning_rate: the highest of the schedule.
         patience: evaluations in a row without a better val loss that end the run; 0 is any number.
@@ -68,6 +69,7 @@ class RunStatus:
     heartbeat: Word = ""
     message: Annotated[str, Meta(max_length=100_000)] = ""
     answered: Count = 0
+    answer: Annotated[str, Meta(max_length=100_000)] = ""
     progress: Annotated[float, Meta(ge=0, le=1)] = 0.0
     learning_rate: _Amount = 0.0
     dropout: Annotated[float, Meta(ge=0, le=1)] = 0.0
@@ -141,6 +143,7 @@ def status_and_problem(
         host=one_line(status.host),
         device=one_line(status.device),
         message=one_line(status.message),
+        answer=one_line(status.answer),
     )
     if status.alive and not _is_alive(folder, status):
         gone = f"its trainer (process {status.pid} on {status.host}) is gone"

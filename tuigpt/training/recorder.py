@@ -380,7 +380,7 @@ class Recorder:
         """
         if answer:
             self.status = replace(self.status, message=answer)
-        self.status = replace(self.status, answered=number)
+        self.status = replace(self.status, answered=number, answer=answer)
         self._write()
 
     def pause(self) -> None:

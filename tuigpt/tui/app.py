@@ -214,8 +214,10 @@ class TuigptApp(Guide, Leaving):
         if self._tabs.active not in ("", active):
             self._beside = self._tabs.active
         for name, pane in self.panes.items():
-            pane.set_class(name == active, "-active")
-            pane.set_class(name == self._beside, "-beside")
+            pane.set_class(name == active, "-active", update=False)
+            pane.set_class(name == self._beside, "-beside", update=False)
+        # The panes alone: what is in them looks as before, and is most of what there is.
+        self.stylesheet.update_nodes(pane for pane in self.panes.values() if pane.is_attached)
         self._tabs.active = active
 
     def action_whole(self) -> None:

@@ -387,3 +387,11 @@ def test_the_heartbeat_undoes_nothing(
     assert (status["state"], status["progress"]) == ("evaluating", 0.25)
     recorder.close("stopped", "by hand")
     assert read_status(tmp_path).state == "stopped"
+
+
+def test_an_answer_stays_readable_behind_newer_events(recorder: Recorder, tmp_path: Path) -> None:
+    recorder.answered(3, "learning rate changed from 0.1 to 0.2")
+    recorder.note("passed letters at step 25")
+    status = read_status(tmp_path)
+    assert (status.answered, status.answer) == (3, "learning rate changed from 0.1 to 0.2")
+    assert status.message == "passed letters at step 25"
