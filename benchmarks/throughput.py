@@ -21,8 +21,9 @@ from tuigpt.model.device import allow_tf32, describe, faster_precision, resolve_
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.events import Stepped
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import Stepped, Trainer
+from tuigpt.training.trainer import Trainer
 
 ALPHABET = "".join(map(chr, range(32, 97)))
 TEXT = ALPHABET * 2000

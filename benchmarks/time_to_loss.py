@@ -27,8 +27,9 @@ from tuigpt.text.read import silent
 from tuigpt.text.tokenizer import CharTokenizer, Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.calibrate import calibrate
+from tuigpt.training.events import Evaluated, Stepped
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import Evaluated, Stepped, Trainer
+from tuigpt.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 MEASURED_TIMES = 12

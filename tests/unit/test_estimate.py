@@ -23,7 +23,8 @@ from tuigpt.estimate import (
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.trainer import Stepped, Trainer
+from tuigpt.training.events import Stepped
+from tuigpt.training.trainer import Trainer
 
 TEXT = "Tell me, O muse, of that ingenious hero who travelled far and wide.\n" * 20
 TOKENIZER = CharTokenizer.from_text(TEXT)
@@ -120,7 +121,8 @@ from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.training.batches import Corpus
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
-from tuigpt.training.trainer import Stepped, Trainer
+from tuigpt.training.events import Stepped
+from tuigpt.training.trainer import Trainer
 
 def memory(key):
     with open("/proc/self/status") as status:

@@ -19,7 +19,7 @@ from tuigpt.runs.status import RunStatus
 from tuigpt.shell import tuigpt_line
 from tuigpt.story import Evaluation, Mood, Story, is_shakespeare, tell
 from tuigpt.training.command import Ended
-from tuigpt.training.trainer import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
+from tuigpt.training.events import Evaluated, Event, PartDone, Sampled, Skipped, Stepped
 from tuigpt.wording import duration, loss_text, one_line, short_count, visible
 
 PLAIN_LINE_EVERY = 10.0

@@ -16,7 +16,7 @@ from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.text.read import ProgressCallback, silent
 from tuigpt.training.command import Ended
-from tuigpt.training.trainer import Evaluated, Event, Sampled, Skipped, Stepped
+from tuigpt.training.events import Evaluated, Event, Sampled, Skipped, Stepped
 
 STEP_EVERY = 1.0
 """Least seconds between two lines of kind `step`; the run's log has every step."""

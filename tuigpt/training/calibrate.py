@@ -16,8 +16,9 @@ from tuigpt.model.gpt import GPT
 from tuigpt.text.read import ProgressCallback
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.events import PartDone, Stepped
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import LONGEST_WHOLE_PASS, PartDone, Stepped, Trainer
+from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Trainer
 
 _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 """After these no further step is timed; one always is."""

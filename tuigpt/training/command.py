@@ -11,7 +11,7 @@ from tuigpt.errors import UserError
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.text.read import ProgressCallback, silent
-from tuigpt.training.trainer import Event
+from tuigpt.training.events import Event
 
 
 @dataclass(frozen=True)

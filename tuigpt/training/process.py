@@ -25,12 +25,13 @@ from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.signals import end_cleanly_on_signals, on_ending
 from tuigpt.story import Evaluation, Milestones
 from tuigpt.training.command import Ended, Reporter, Silent, TrainCommand
+from tuigpt.training.events import Evaluated, Event, Stepped
 from tuigpt.training.optimizers import have_compiler_cache
 from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.resume import resume
 from tuigpt.training.start import Prepared, begin
-from tuigpt.training.trainer import Diverged, Evaluated, Event, Stepped, Trainer
+from tuigpt.training.trainer import Diverged, Trainer
 from tuigpt.wording import file_size
 
 FAILED = 1

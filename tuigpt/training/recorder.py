@@ -37,10 +37,7 @@ from tuigpt.runs.metrics import (
 from tuigpt.runs.record import RUN_FILE, CorpusFacts
 from tuigpt.runs.status import RunStatus, utc_now, write_status
 from tuigpt.text.tokenizer import Tokenizer
-from tuigpt.training.reserve import SMALL_FILES, Reserve, save_bytes
-from tuigpt.training.state import TrainingFacts, TrainingState, write_state
-from tuigpt.training.thinning import superfluous
-from tuigpt.training.trainer import (
+from tuigpt.training.events import (
     CheckpointDue,
     Evaluated,
     Event,
@@ -49,8 +46,11 @@ from tuigpt.training.trainer import (
     Skipped,
     StateDue,
     Stepped,
-    Trainer,
 )
+from tuigpt.training.reserve import SMALL_FILES, Reserve, save_bytes
+from tuigpt.training.state import TrainingFacts, TrainingState, write_state
+from tuigpt.training.thinning import superfluous
+from tuigpt.training.trainer import Trainer
 from tuigpt.wording import duration, file_size
 
 STATUS_EVERY = 0.5

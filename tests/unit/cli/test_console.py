@@ -13,7 +13,7 @@ from conftest import MakeRun
 from tuigpt.cli.console import Console
 from tuigpt.runs.status import RunStatus
 from tuigpt.training.command import Ended
-from tuigpt.training.trainer import Evaluated, Sampled, Stepped
+from tuigpt.training.events import Evaluated, Sampled, Stepped
 
 STATUS = RunStatus(
     state="training", max_steps=5000, device="cpu", tokens_per_second=81_234.0, seconds_left=400.0

@@ -14,7 +14,8 @@ from tuigpt.text.read import silent
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.calibrate import calibrate
-from tuigpt.training.trainer import Evaluated, Sampled, Stepped, Trainer
+from tuigpt.training.events import Evaluated, Sampled, Stepped
+from tuigpt.training.trainer import Trainer
 
 TEXT = "Tell me, O muse, of that ingenious hero who travelled far and wide.\n" * 40
 TOKENIZER = CharTokenizer.from_text(TEXT)

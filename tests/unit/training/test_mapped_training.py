@@ -16,7 +16,8 @@ from tuigpt.text.read import scan
 from tuigpt.text.split import train_characters
 from tuigpt.text.token_file import encode, learn_tokenizer
 from tuigpt.training.batches import Corpus
-from tuigpt.training.trainer import Evaluated, Stepped, Trainer
+from tuigpt.training.events import Evaluated, Stepped
+from tuigpt.training.trainer import Trainer
 
 VERSE = "அகர முதல எழுத்தெல்லாம்\nto be or not to be 👍🏽\n" * 300
 CONFIG = TrainConfig(

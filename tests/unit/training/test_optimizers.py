@@ -13,9 +13,10 @@ from tuigpt.model.gpt import GPT
 from tuigpt.recipes import RECIPES, OptimizerRule, Recipe
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
+from tuigpt.training.events import Stepped
 from tuigpt.training.muon import Muon, orthogonalised
 from tuigpt.training.optimizers import build_optimizers, set_first_weights
-from tuigpt.training.trainer import Stepped, Trainer
+from tuigpt.training.trainer import Trainer
 
 
 def rates(**settings: float) -> list[float]:

@@ -25,10 +25,11 @@ from tuigpt.runs.status import read_status, status_of_this_process
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training import recorder as recorder_module
 from tuigpt.training.batches import Corpus
+from tuigpt.training.events import CheckpointDue, Evaluated, Event, PartDone, Stepped
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.reserve import RESERVE_FILE, Reserve
 from tuigpt.training.state import Losses, read_state
-from tuigpt.training.trainer import CheckpointDue, Evaluated, Event, PartDone, Stepped, Trainer
+from tuigpt.training.trainer import Trainer
 
 TEXT = "the quick brown fox jumps over the lazy dog\n" * 20
 

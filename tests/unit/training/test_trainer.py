@@ -21,10 +21,8 @@ from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.early import early_tokens
-from tuigpt.training.state import WEIGHTS, TrainingState, read_state, write_state
-from tuigpt.training.trainer import (
+from tuigpt.training.events import (
     CheckpointDue,
-    Diverged,
     Evaluated,
     Event,
     PartDone,
@@ -32,8 +30,9 @@ from tuigpt.training.trainer import (
     Skipped,
     StateDue,
     Stepped,
-    Trainer,
 )
+from tuigpt.training.state import WEIGHTS, TrainingState, read_state, write_state
+from tuigpt.training.trainer import Diverged, Trainer
 
 TEXT = "Tell me, O muse, of that ingenious hero who travelled far and wide.\n" * 20
 TOKENIZER = CharTokenizer.from_text(TEXT)
