@@ -26,7 +26,9 @@ from collections import deque
 
 import pyte
 
-LETTERS = "the quick brown fox"
+WORDS = "zqxjkvzxqkjvqz", "vkzjqxvzkqxjzv"
+"""Two words that the poet never writes, so that they stand only where they are typed."""
+
 PATIENCE = 60.0
 
 
@@ -89,14 +91,14 @@ class SlowLine:
         os.waitpid(self.pid, 0)
 
 
-def echoes(line: SlowLine, delay: float) -> list[float]:
+def echoes(line: SlowLine, word: str, delay: float) -> list[float]:
     """Seconds that each letter took beyond the line's own, typed one after the other's echo."""
     found, typed = [], ""
-    for letter in LETTERS:
+    for letter in word:
         typed += letter
         line.type(letter)
-        found.append(line.wait(f"│ {typed.strip()}") - delay if letter != " " else 0.0)
-    return [seconds for seconds in found if seconds]
+        found.append(line.wait(f"│ {typed}") - delay)
+    return found[1:]  # a single letter may stand there already
 
 
 def measure(columns: int, rows: int, delay: float, seconds: float) -> None:
@@ -104,7 +106,7 @@ def measure(columns: int, rows: int, delay: float, seconds: float) -> None:
         line = SlowLine(columns, rows, delay, home)
         try:
             line.wait("next  ")
-            idle = echoes(line, delay)
+            idle = echoes(line, WORDS[0], delay)
             line.type("\t\t\t\x7f\x7f\x7f\x07")  # no length: it writes until it is stopped
             line.wait("endless")
             line.type("\r")
@@ -117,7 +119,7 @@ def measure(columns: int, rows: int, delay: float, seconds: float) -> None:
             line.wait("│ x ")
             line.type("\x7f")
             line.wait("type a beginning")
-            busy = echoes(line, delay)
+            busy = echoes(line, WORDS[1], delay)
         finally:
             line.close()
     print(
