@@ -109,6 +109,7 @@ class NewRun(Dialog[str]):
         self._settings = MoreSettings(answers.fields, device_type, id="fields")
         self._cost = Cost(id="cost")
         self._verdict = Static(id="verdict", markup=False)
+        self._start = Button("Start training", id="start", variant="primary", compact=True)
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
@@ -128,12 +129,12 @@ class NewRun(Dialog[str]):
                 with VerticalScroll(id="verdict-box", can_focus=False):
                     yield self._verdict
                 with Horizontal(id="buttons"):
-                    yield Button("Start training", id="start", variant="primary", compact=True)
+                    yield self._start
                     yield Button("Back", id="back", compact=True)
 
     def on_mount(self) -> None:
         self.query_one("#form").border_subtitle = "↑ ↓ choose · tab next question"
-        self.query_one("#start", Button).label = with_keys(self, "Start training  {new-run.start}")
+        self._start.label = with_keys(self, "Start training  {new-run.start}")
         # Now: the next key may be on its way.
         self.set_focus(self._source.path, scroll_visible=False)
         self._judge()
