@@ -76,7 +76,7 @@ def _print(run: Run, by: str, backwards: bool, headings: str) -> None:
     if headings:
         print(headings)
     best = run.best
-    for checkpoint in sort_checkpoints(run.checkpoints, by, backwards):
+    for checkpoint in sort_checkpoints(run, run.checkpoints, by, backwards):
         if checkpoint.problem:
             print(f"{checkpoint.step:>10,}  cannot be opened: {one_line(checkpoint.problem)}")
             continue
@@ -116,7 +116,7 @@ def _facts(run: Run, by: str, backwards: bool) -> dict[str, object]:
                 "problem": c.problem,
                 "path": str(c.path),
             }
-            for c in sort_checkpoints(run.checkpoints, by, backwards)
+            for c in sort_checkpoints(run, run.checkpoints, by, backwards)
         ],
     }
 

@@ -6,6 +6,7 @@ The shell and the app list the same in the same order.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 
 from tuigpt.runs.folder import Checkpoint, Run
@@ -52,39 +53,45 @@ def state_of(run: Run) -> str:
     return f"{status.state} at {status.step:,}"
 
 
-_Key = Callable[[Checkpoint], float | None]
+def _kept_place(run: Run, checkpoint: Checkpoint) -> float | None:
+    reason = re.match(r"\w+", kept_as(run, checkpoint))
+    return ("best", "last", "starred", "every").index(reason[0]) if reason else None
+
+
+_Key = Callable[[Run, Checkpoint], float | None]
 
 SORTS: dict[str, tuple[str, _Key]] = {
-    "step": ("newest step first", lambda c: -c.step),
-    "val": ("lowest val first", lambda c: c.val_loss),
-    "train": ("lowest train first", lambda c: c.train_loss),
-    "gap": ("smallest gap first", gap),
-    "size": ("largest first", lambda c: -c.size),
-    "age": ("youngest first", lambda c: -c.modified),
+    "step": ("newest step first", lambda run, c: -c.step),
+    "val": ("lowest val first", lambda run, c: c.val_loss),
+    "train": ("lowest train first", lambda run, c: c.train_loss),
+    "gap": ("smallest gap first", lambda run, c: gap(c)),
+    "kept": ("best, last and starred first", _kept_place),
+    "size": ("largest first", lambda run, c: -c.size),
+    "age": ("youngest first", lambda run, c: -c.modified),
 }
 """By what checkpoints can be sorted: in words, and the value of which the lowest comes first."""
 
 
 def sort_checkpoints(
-    checkpoints: Sequence[Checkpoint], by: str = "step", backwards: bool = False
+    run: Run, checkpoints: Sequence[Checkpoint], by: str = "step", backwards: bool = False
 ) -> list[Checkpoint]:
-    """Checkpoints in the order of a column; those without a value come last."""
-    return sorted(checkpoints, key=lambda c: _place(SORTS[by][1](c), backwards))
+    """Checkpoints of a run in the order of a column; those without a value come last."""
+    return sorted(checkpoints, key=lambda c: _place(SORTS[by][1](run, c), backwards))
 
 
 def sort_runs(runs: Sequence[Run], by: str = "step", backwards: bool = False) -> list[Run]:
-    """Runs in the order of what is best in them by a column; by step and age as they come.
+    """Runs in the order of what is best in them by a column; by step, age and kept as they come.
 
     Args:
         runs: newest first.
     """
-    if by in ("step", "age"):
+    if by in ("step", "age", "kept"):
         return list(reversed(runs)) if backwards else list(runs)
 
     def place(run: Run) -> tuple[bool, float]:
         if by == "size":
             return _place(-sum(c.size for c in run.checkpoints), backwards)
-        values = [v for c in run.checkpoints if (v := SORTS[by][1](c)) is not None]
+        values = [v for c in run.checkpoints if (v := SORTS[by][1](run, c)) is not None]
         finite = [value for value in values if math.isfinite(value)]
         return _place(min(finite, default=None), backwards)
 

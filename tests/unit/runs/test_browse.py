@@ -19,13 +19,14 @@ LOSSES = {100: 2.5, 200: 1.5, 300: None, 400: 1.8}
         ("step", True, [100, 200, 300, 400]),
         ("val", False, [200, 400, 100, 300]),
         ("val", True, [100, 400, 200, 300]),
+        ("kept", False, [200, 400, 100, 300]),
     ],
 )
 def test_checkpoints_without_a_value_come_last(
     make_run: MakeRun, by: str, backwards: bool, order: list[int]
 ) -> None:
     run = make_run("verse", LOSSES)
-    assert [c.step for c in sort_checkpoints(run.checkpoints, by, backwards)] == order
+    assert [c.step for c in sort_checkpoints(run, run.checkpoints, by, backwards)] == order
 
 
 def test_runs_follow_what_is_best_in_them(make_run: MakeRun) -> None:

@@ -74,7 +74,7 @@ train."""
         Binding("slash", "filter", "filter", id="checkpoints.filter", key_display="/",
                 tooltip="Show only what has the words that you type"),
         Binding("s", "sort", "sort", id="checkpoints.sort", show=False,
-                tooltip="Sort by the next column: step, val, train, gap, size, age"),
+                tooltip="Sort by the next column: step, val, train, gap, kept, size, age"),
         Binding("S", "reverse", "reverse", id="checkpoints.reverse", show=False,
                 tooltip="Sort the other way round"),
         Binding("left", "fold(True)", "fold", id="checkpoints.fold", show=False,

@@ -84,7 +84,7 @@ def rows(runs: Sequence[Run], poet: Run | None, view: View, unfolded: Set[str]) 
         folded = view.folded.get(run.name, run.name not in unfolded) and not view.words
         yield RunRow(run, folded, len(found))
         if not folded:
-            for checkpoint in sort_checkpoints(found, view.sort, view.backwards):
+            for checkpoint in sort_checkpoints(run, found, view.sort, view.backwards):
                 yield CheckpointRow(run, checkpoint)
 
 
