@@ -46,6 +46,10 @@ def step_time(seconds: float) -> str:
     return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{seconds:.2g} s"
 
 
+MEMORISES = "would memorise the text"
+"""Said of a model that will learn its text by heart instead of what texts have in common."""
+
+
 def density(parameters_per_character: float) -> str:
     """How large a model is for its text: 0.1 or 11 parameters a character."""
     ratio = parameters_per_character
@@ -53,9 +57,9 @@ def density(parameters_per_character: float) -> str:
 
 
 def overfitting(parameters_per_character: float, epochs: float) -> str:
-    """What to expect of a model that will learn its text by heart, and what to do."""
+    """What to expect of a model that will memorise its text, and what to do."""
     return (
-        f"it will overfit: {density(parameters_per_character)}, and the text read"
+        f"it {MEMORISES}: {density(parameters_per_character)}, and the text read"
         f" {times(epochs)}; take fewer steps, a smaller model or more text"
     )
 

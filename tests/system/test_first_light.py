@@ -34,7 +34,7 @@ def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> 
     for field in FIELDS:
         if field in typed:
             terminal.press(typed[field])
-            terminal.until(rf"{field.replace('_', ' ')} +{re.escape(typed[field])} ")
+            terminal.until(rf"{field.replace('_', ' ')} +┃?{re.escape(typed[field])} ")
         terminal.press("tab")
     terminal.until(r"\d+k parameters · ")
     terminal.press("ctrl+s")

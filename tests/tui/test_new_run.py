@@ -14,8 +14,8 @@ import pytest
 from conftest import MakeRun
 from rich.cells import cell_len
 from textual.pilot import Pilot
-from textual.widgets import Input, Label, Static
-from tui.conftest import InkApp, settle, with_fake_writer
+from textual.widgets import Button, Input, Label, Static
+from tui.conftest import InkApp, screen_text, settle, with_fake_writer
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
@@ -359,6 +359,84 @@ async def test_what_is_typed_at_once_reaches_the_path(home: Path) -> None:
         assert "● your file or folder" in str(pilot.app.screen.query_one("#own-mark").render())
 
 
+async def test_arrows_choose_a_text_and_letters_name_another(home: Path) -> None:
+    async with form(home) as pilot:
+        screen = pilot.app.screen
+        path, start = screen.query_one("#text", Input), screen.query_one("#start", Button)
+        await pilot.press("up", "down", "ctrl+s")
+        assert "● your file" in str(screen.query_one("#own-mark").render())
+        assert verdict(pilot).startswith("✗ type the path")
+        await pilot.press("m", ".", "t")
+        assert "Start training on m  ^s" in str(start.label)
+        await pilot.press("up")
+        assert "● Shakespeare" in rows(pilot, "source")[0]
+        assert "Start training on shakespeare  ^s" in str(start.label)
+        assert path.value == "m.t"  # it is kept while another text is chosen
+        await pilot.press("down")
+        assert "Start training on m  ^s" in str(start.label)
+        await pilot.press("up", "x")
+        assert path.value == "x" and "● your file" in str(screen.query_one("#own-mark").render())
+        await pilot.press("down")
+        assert screen.focused is screen.query_one("#preset")
+
+
+async def test_the_question_that_has_the_focus_is_marked(home: Path) -> None:
+    async with form(home) as pilot:
+        for name in ("source", "preset", "duration"):
+            asked = pilot.app.screen.query(".question.-asked")
+            assert [question.id for question in asked] == [f"asks-{name}"]
+            assert re.search("│ +┃ ●", screen_text(pilot)), name
+            await pilot.press("tab")
+
+
+async def test_digits_change_the_number_that_is_chosen(home: Path) -> None:
+    async with form(home) as pilot:
+        await pilot.press("tab", "tab", *"400")
+        assert "● 400 steps" in rows(pilot, "duration")[0]
+        assert field(pilot, "max_steps").value == "400"
+        await pilot.press("backspace")
+        assert "● 40 steps" in rows(pilot, "duration")[0]
+        await pilot.press("right", *"90")
+        assert "● 90 min" in rows(pilot, "duration")[0]
+        assert field(pilot, "minutes").value == "90"
+        await pilot.press("left", "left", "7")
+        assert "● 7 steps" in rows(pilot, "duration")[0]
+
+
+async def test_a_click_beside_a_setting_goes_to_it_and_typing_shows_it(home: Path) -> None:
+    async with form(home) as pilot:
+        await pilot.press("f2")
+        await pilot.pause()
+        screen = pilot.app.screen
+        seed = field(pilot, "seed")
+        seed.scroll_visible(animate=False)
+        await pilot.pause()
+        await pilot.click("#for-seed", offset=(-10, 0))
+        assert screen.focused is seed
+        questions = screen.query_one("#questions")
+        questions.scroll_home(animate=False)
+        await pilot.pause()
+        assert not questions.region.overlaps(seed.region)
+        await pilot.press("7")
+        await pilot.pause()
+        assert questions.region.contains_region(seed.region) and seed.value == "7"
+
+
+async def test_a_text_of_before_is_offered_once_and_leaves_room(
+    home: Path, make_run: MakeRun, tmp_path: Path
+) -> None:
+    paths = [write(tmp_path, name, CHAT.encode()) for name in ("a.txt", "b.txt")]
+    for path in paths:
+        run = make_run(Path(path).stem, {10: 2.0}, []).folder / "run.json"
+        run.write_text(run.read_text().replace("verse.txt", path))
+    async with form(home, paths[0]) as pilot:
+        await until(pilot, lambda: len(rows(pilot, "source")) > 1)
+        assert paths[0] not in "".join(rows(pilot, "source"))
+        screen = pilot.app.screen
+        more = screen.query_one("#more")
+        assert screen.query_one("#questions").region.contains_region(more.region)
+
+
 async def test_enter_chooses_and_starts_nothing(home: Path) -> None:
     async with form(home) as pilot:
         await pilot.press("up", "down", "enter")
@@ -431,7 +509,8 @@ async def test_it_is_filled_as_for_a_run_like_another(home: Path) -> None:
 
 async def test_overfitting_is_foreseen(home: Path, tmp_path: Path) -> None:
     async with form(home, write(tmp_path, "a.txt", CHAT.encode())) as pilot:
-        await until(pilot, lambda: verdict(pilot).startswith("it will overfit: 80 parameters a"))
+        expected = "it would memorise the text: 80 parameters a"
+        await until(pilot, lambda: verdict(pilot).startswith(expected))
         assert pilot.app.screen.query_one("#verdict").has_class("doubtful")
         field(pilot, "max_steps").value = "10"
         await until(pilot, lambda: verdict(pilot) == "")

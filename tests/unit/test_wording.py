@@ -94,7 +94,7 @@ def test_how_often_and_how_long_in_few_characters() -> None:
 
 def test_overfitting_names_both_causes() -> None:
     assert overfitting(10.7, 24.5).startswith(
-        "it will overfit: 11 parameters a character, and the text read 24 times; "
+        "it would memorise the text: 11 parameters a character, and the text read 24 times; "
     )
 
 

@@ -15,7 +15,7 @@ from tuigpt.text.baselines import baselines
 from tuigpt.text.read import ProgressCallback, Scan, Text, silent
 from tuigpt.text.split import check_split, train_characters, train_tokens
 from tuigpt.text.token_file import learn_tokenizer
-from tuigpt.wording import file_size, one_line, short_count, symbol_shown, times
+from tuigpt.wording import MEMORISES, file_size, one_line, short_count, symbol_shown, times
 
 SHOWN_SYMBOLS, SHOWN_LINES, SHOWN_WIDTH = 10, 3, 200
 
@@ -173,7 +173,7 @@ def _model(found: Scan, split: _Split, config: TrainConfig, model: GPTConfig) ->
     plan = reading(model, config, split.n_train, n_train)
     words = f"{short_count(model.n_params)} parameters"
     if not config.minutes:  # else only a trial tells how many steps
-        verdict = "it will be memorised" if plan.overfits else "too much to memorise"
+        verdict = f"the model {MEMORISES if plan.overfits else 'is too small to memorise it'}"
         words += f"; text read {times(plan.epochs)}: {verdict}"
     alphabet = model.vocab_size * model.n_embd
     if alphabet > 0.3 * model.n_params:

@@ -101,8 +101,10 @@ class TestSpeeds:
 
 
 class TestSizes:
-    def size(self, seconds: float | None = 60.0, steps: int = 5000, heart: bool = False) -> Size:
-        return Size(438_000, seconds, False, steps, heart)
+    def size(
+        self, seconds: float | None = 60.0, steps: int = 5000, memorises: bool = False
+    ) -> Size:
+        return Size(438_000, seconds, False, steps, memorises)
 
     def row(self, size: Size, plays: bool = True, width: int = 70) -> str:
         return str(size_rows({"tiny": size}, plays, width)[0][1])
@@ -111,11 +113,11 @@ class TestSizes:
         assert "≈ 60 s" in self.row(self.size())
         assert "the shape of a play" in self.row(self.size())
         assert "the shape of a play" not in self.row(self.size(), plays=False)
-        assert "by heart" in self.row(self.size(heart=True))
+        assert "would memorise the text" in self.row(self.size(memorises=True))
         assert "only 30 steps" in self.row(self.size(steps=30))
         assert "…" in self.row(self.size(seconds=None))
 
     @pytest.mark.parametrize("width", [50, 70, 100])
     def test_headings_stand_over_their_columns(self, width: int) -> None:
         row = "  " + self.row(self.size(), width=width)
-        assert heading(width).index("writes like") == row.index("words, the shape")
+        assert 9 + heading(width).index("writes like") == row.index("words, the shape")

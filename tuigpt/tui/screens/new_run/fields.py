@@ -21,11 +21,13 @@ class Field:
     Attributes:
         words: what it means, in a line.
         answers: value and words of each, where there are only a few; else it is typed.
+        label: what it is called, where that is not its name.
     """
 
     name: str
     words: str
     answers: tuple[tuple[str, str], ...] = ()
+    label: str = ""
 
 
 GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
@@ -49,7 +51,8 @@ GROUPS: tuple[tuple[str, tuple[Field, ...]], ...] = (
         Field("batch_size", "passages of text in each step"),
         Field("seed", "the same seed trains the same model"),
         Field("checkpoint_interval", "steps between two that are kept"),
-        Field("evolution_mb", "megabytes for others, to read how it grew up"),
+        Field("evolution_mb", "room for more of them, to read how it grew up",
+              label="for evolution, MB"),
     )),
     ("How long", (
         Field("max_steps", "the most steps that a run takes"),
@@ -63,11 +66,12 @@ FIELDS = {field.name: field for _, fields in GROUPS for field in fields}
 
 HELP = """\
 Three answers are enough: what it reads, how big it is, and how long it trains. The arrows choose \
-an answer, [b]tab[/b] goes to the next question and completes a path, and [b]{new-run.start}[/b] \
-starts the training, which goes on when you leave the app.
+an answer, letters are the path of a text, digits another number of steps or minutes; [b]tab[/b] \
+completes a path and goes to the next question. [b]{new-run.start}[/b] starts the training, which \
+goes on when you leave the app.
 
-The times are measured on this machine, while you read. A model that is large for its text learns \
-it by heart instead of learning to write: then take a smaller size, or a longer text.
+The times are measured on this machine, while you read. A model that is large for its text \
+memorises it instead of learning to write: then take a smaller size, or a longer text.
 
 [b]{new-run.more}[/b] unfolds all other settings, each with what it means. They may all stay as \
 they are."""

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig, bpe_size
@@ -19,15 +20,17 @@ from tuigpt.errors import ConfigError, UserError
 from tuigpt.estimate import Reading
 from tuigpt.reports import TextFacts
 from tuigpt.runs.launch import Launch, start
-from tuigpt.runs.names import default_name, new_run_folder
+from tuigpt.runs.names import default_name, new_run_folder, text_name
 from tuigpt.runs.record import RunRecord
 from tuigpt.story import is_shakespeare
 from tuigpt.tui.keys import with_keys
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
 from tuigpt.tui.screens.new_run.fields import HELP, Answers
+from tuigpt.tui.screens.new_run.length import Length
 from tuigpt.tui.screens.new_run.more_settings import MoreSettings
 from tuigpt.tui.screens.new_run.path_field import nearest, sources_of
+from tuigpt.tui.screens.new_run.questions import Questions
 from tuigpt.tui.screens.new_run.radio import Radio
 from tuigpt.tui.screens.new_run.remembered import (
     answers_of,
@@ -45,16 +48,7 @@ from tuigpt.wording import one_line, overfitting
 MOST_TEXTS, TALL = 3, 30
 """Texts of earlier runs that are offered from so many rows on; below them, one."""
 
-
-class _Questions(VerticalScroll, can_focus=False):
-    """The up and down keys go from field to field, also out of a field that is typed in."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "app.focus_previous", "field above", show=False, id="new-run.up",
-                tooltip="Go to the field above"),
-        Binding("down", "app.focus_next", "field below", show=False, id="new-run.down",
-                tooltip="Go to the field below"),
-    ]  # fmt: skip
+_NO_PATH = "type the path of a text file or of a folder, or choose a text above with ↑"
 
 
 class NewRun(Dialog[str]):
@@ -101,8 +95,7 @@ class NewRun(Dialog[str]):
         self._preset = Radio(
             [(name, Content(name)) for name in PRESETS], chosen=answers.preset, id="preset"
         )
-        self._length = Radio([("steps", Content(""))], chosen=answers.length, across=True,
-                             id="duration")  # fmt: skip
+        self._length = Length([("steps", Content(""))], chosen=answers.length, id="duration")
         self._more = Button("", id="more", compact=True)
         newest = self._speeds.newest
         device_type = newest.device_type if newest else "cpu"
@@ -113,14 +106,15 @@ class NewRun(Dialog[str]):
 
     def compose(self) -> ComposeResult:
         with Vertical(id="form"):
-            with _Questions(id="questions"):
-                yield Static("1  What shall it read?", classes="question")
+            with Questions(id="questions"):
+                yield Static("1  What shall it read?", classes="question", id="asks-source")
                 yield self._source
                 yield self._preview
-                yield Static("2  How big?", classes="question spaced")
-                yield self._head
+                with Horizontal(classes="spaced", id="big"):
+                    yield Static("2  How big?", classes="question", id="asks-preset")
+                    yield self._head
                 yield self._preset
-                yield Static("3  How long?", classes="question spaced")
+                yield Static("3  How long?", classes="question spaced", id="asks-duration")
                 yield self._length
                 yield self._more
                 yield self._settings
@@ -133,14 +127,20 @@ class NewRun(Dialog[str]):
                     yield Button("Back", id="back", compact=True)
 
     def on_mount(self) -> None:
-        self.query_one("#form").border_subtitle = "↑ ↓ choose · tab next question"
-        self._start.label = with_keys(self, "Start training  {new-run.start}")
         # Now: the next key may be on its way.
         self.set_focus(self._source.path, scroll_visible=False)
+        self.watch(self, "focused", self._mark_asked)
         self._judge()
         self._offer_texts()
 
+    def _mark_asked(self, focused: Widget | None) -> None:
+        asked = "source" if focused is self._source.path else focused.id if focused else None
+        self._source.set_class(asked == "source", "-asked")
+        keys = self.query_one(Questions).mark_asked(asked or "")
+        self.query_one("#form").border_subtitle = keys
+
     def on_resize(self) -> None:
+        self._more.set_class(self.app.size.height >= TALL, "-roomy")
         self.call_after_refresh(self._judge)
 
     @work(group="texts", exit_on_error=False)
@@ -179,7 +179,13 @@ class NewRun(Dialog[str]):
     def _changed(self, event: Input.Changed | Radio.Chosen) -> None:
         if isinstance(event, Radio.Chosen) and self._settings.is_recipe(event.radio):
             self._settings.follow()
+        if self.focused is event.control:
+            event.control.scroll_visible(animate=False)
         self._judge()
+
+    @on(Length.Typed)
+    def _number_typed(self, event: Length.Typed) -> None:
+        self._settings.set_value(event.setting, event.digits)
 
     @on(Cost.Timed)
     def _timed(self, event: Cost.Timed) -> None:
@@ -207,6 +213,12 @@ class NewRun(Dialog[str]):
             return
         self._settings.mark_wrong()
         self._summarise()
+        self._name_text()
+        if not self._source.texts:
+            self._preview.forget()
+            self._cost.stop()
+            self._say(_NO_PATH)
+            return
         try:
             model, train, flags = self._configured()
         except ConfigError as error:
@@ -255,10 +267,10 @@ class NewRun(Dialog[str]):
         self._text_problem = event.problem
         self._known_text = None if event.facts is None else (self._what_is_read(), event.facts)
         if event.problem and event.facts is None and event.preview.offer is None:
-            typed = self._source.path.value
+            typed = self._source.text
             for source in sources_of(typed):
                 like = await asyncio.to_thread(nearest, source)
-                if like is not None and like != source and self._source.path.value == typed:
+                if like is not None and like != source and self._source.text == typed:
                     self._nearest = (typed, typed.replace(source, like))
         self.refresh_bindings()
         self._judge()
@@ -290,6 +302,17 @@ class NewRun(Dialog[str]):
             self._preview.look(["--fetch", *self._arguments(self._configured()[2])])
 
     # --- what is shown ---
+
+    def _name_text(self) -> None:
+        """Let the button say which text is trained on, as far as there is room."""
+        texts = self._source.texts
+        room = max(8, self.size.width - 56)
+        on = Content(f" on {one_line(text_name(texts))}" if texts else "")
+        on = on.truncate(room, ellipsis=True)
+        self._start.label = Content.assemble(
+            "Start training", on, with_keys(self, "  {new-run.start}")
+        )
+        self._start.refresh(layout=True)
 
     def _summarise(self) -> None:
         is_open = self._settings.has_class("-open")
@@ -358,6 +381,9 @@ class NewRun(Dialog[str]):
         """Check everything that can be checked here, then start the trainer and wait for it."""
         if self._launch is not None:
             return
+        if not self._source.texts:
+            self._say(_NO_PATH, "wrong")
+            return
         try:
             _, _, flags = self._configured()
             name = self._run_name()
@@ -373,7 +399,8 @@ class NewRun(Dialog[str]):
             self._say(f"cannot start the trainer: {error}", "wrong")
             return
         self._cost.stop()  # the machine is the trainer's now
-        self._say("reading the text and building the model …")
+        text = one_line(text_name(self._source.texts))
+        self._say(f"reading {text} and building the model …")
         self._wait_for(self._launch, folder, [self._settings.value("name"), *arguments])
 
     @work(exclusive=True, group="launch")
@@ -397,6 +424,6 @@ class NewRun(Dialog[str]):
         super().action_back()
 
     def _keep(self) -> None:
-        text = self._source.path.value.strip()
+        text = self._source.text
         preset, length = self._preset.chosen, self._length.chosen
         keep_answers(self._home, Answers(text, preset, length, self._settings.changed))

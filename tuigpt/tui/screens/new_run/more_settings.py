@@ -8,6 +8,7 @@ from typing import Any
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
+from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig, parse_field, train_defaults
@@ -28,6 +29,13 @@ _LENGTH_FIELDS = {"steps": ("max_steps",), "short": (), "long": ("minutes",),
 """Which of the fields count for each length of a run."""
 
 _IN_SUMMARY = ("recipe", "learning_rate", "batch_size", "dropout", "seed")
+
+
+class _FieldRow(Horizontal):
+    """A click anywhere beside a field goes to it, too."""
+
+    def on_click(self) -> None:
+        self.query("Input, Radio").first(Widget).focus()
 
 
 class MoreSettings(Vertical):
@@ -57,8 +65,8 @@ class MoreSettings(Vertical):
         for title, fields in GROUPS:
             yield Static(title, classes="group")
             for field in fields:
-                with Horizontal(classes="field"):
-                    yield Label(field.name.replace("_", " "))
+                with _FieldRow(classes="field"):
+                    yield Label(field.label or field.name.replace("_", " "))
                     yield self._fields[field.name]
                     if not field.answers:
                         yield Static(field.words, classes="words")

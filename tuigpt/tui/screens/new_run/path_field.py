@@ -87,7 +87,10 @@ class _Completer(Suggester):
 
 
 class PathField(Input):
-    """Shows how a path could end while it is typed; tab takes that."""
+    """Shows how a path could end while it is typed; tab takes that.
+
+    With the class `-idle` another answer than the path is chosen.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "complete", "complete", show=False, id="path.complete",
@@ -101,7 +104,8 @@ class PathField(Input):
 
     async def action_complete(self) -> None:
         """Take what the path could end in; where there is nothing, go to the next field."""
-        whole = await asyncio.to_thread(completed, self.value) if self.cursor_at_end else None
+        can_complete = self.cursor_at_end and not self.has_class("-idle")
+        whole = await asyncio.to_thread(completed, self.value) if can_complete else None
         if whole is None:
             self.screen.focus_next()
         else:

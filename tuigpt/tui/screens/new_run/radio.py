@@ -99,7 +99,7 @@ class Radio(Widget, can_focus=True):
             at = max(0, min(names.index(self.chosen) + by, len(names) - 1))
         else:
             at = 0 if by > 0 else len(names) - 1
-        self._choose(names[at])
+        self.choose(names[at])
 
     def action_above(self) -> None:
         if self._across or self.chosen == self.answers[0]:
@@ -117,9 +117,10 @@ class Radio(Widget, can_focus=True):
         for y, row in enumerate(self._rows(self.size.width)):
             for start, name, words in row:
                 if event.y == y and start <= event.x < start + words.cell_length:
-                    self._choose(name)
+                    self.choose(name)
 
-    def _choose(self, name: str) -> None:
+    def choose(self, name: str) -> None:
+        """Choose an answer as the user does."""
         if name != self.chosen:
             self.chosen = name
             self.post_message(self.Chosen(self))

@@ -8,7 +8,7 @@ from textual.content import Content
 
 from tuigpt.config import PRESETS
 from tuigpt.tui.screens.new_run.fields import SHORT_MINUTES
-from tuigpt.wording import duration, short_count
+from tuigpt.wording import MEMORISES, duration, short_count
 
 _WRITES = {
     "tiny": ("words, the shape of a play", "words and short phrases"),
@@ -34,14 +34,14 @@ class Size:
         seconds: of the whole run, or None where nothing was ever timed.
         measured: whether this very shape was timed.
         steps: how many fit into the time, or are asked for.
-        by_heart: whether it will learn the text by heart.
+        memorises: whether it will memorise the text.
     """
 
     n_params: int
     seconds: float | None
     measured: bool
     steps: int
-    by_heart: bool
+    memorises: bool
 
 
 def size_rows(sizes: dict[str, Size], plays: bool, width: int) -> list[tuple[str, Content]]:
@@ -64,8 +64,8 @@ def size_rows(sizes: dict[str, Size], plays: bool, width: int) -> list[tuple[str
             cells = round(_BAR * (size.seconds or 0.0) / longest)
             parts.append((f"{'▇' * max(cells, size.seconds is not None):<{_BAR}} ", "$primary"))
         parts.append(f"{time:<15}")
-        if size.by_heart:
-            parts.append(("learns this text by heart", "$text-warning"))
+        if size.memorises:
+            parts.append((MEMORISES, "$text-warning"))
         elif size.seconds is not None and size.steps < _FEW_STEPS:
             parts.append((f"only {size.steps:,} steps: too few to learn much", "$text-warning"))
         else:
@@ -75,9 +75,9 @@ def size_rows(sizes: dict[str, Size], plays: bool, width: int) -> list[tuple[str
 
 
 def heading(width: int) -> str:
-    """The headings over the rows, for the same width."""
+    """The headings over the rows' columns behind their names, for the same width."""
     bar = " " * (_BAR + 1) if width >= _BAR_FROM else ""
-    return f"  {'':<7}{'shape':<6}{'params':>6}  {'this machine':<15}{bar}writes like"
+    return f"{'shape':<6}{'params':>6}  {'this machine':<15}{bar}writes like"
 
 
 def length_rows(steps: str, minutes: str, seconds: float | None) -> list[tuple[str, Content]]:
