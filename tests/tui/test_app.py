@@ -156,7 +156,7 @@ class TestPanes:
     ) -> None:
         async with open_app() as pilot:
             assert focused_pane(pilot) == "training"
-            assert "ctrl+n" in screen_text(pilot)
+            assert "^n" in screen_text(pilot)
         make_run("verse", {10: 2.0})
         async with open_app() as pilot:
             assert focused_pane(pilot) == "generate"

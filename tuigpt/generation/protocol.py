@@ -412,6 +412,9 @@ class _Addressed(msgspec.Struct, frozen=True):
     id: CommandId
 
 
+_LONGEST_REASON = 300
+"""Most characters of a reason why a line is refused."""
+
 _T = TypeVar("_T")
 _encoder = msgspec.json.Encoder()
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
@@ -452,4 +455,5 @@ def _decode(decoder: msgspec.json.Decoder[_T], line: bytes) -> _T:
     # A config refuses impossible values with an error of its own, and nesting too deep is a
     # RecursionError; whatever comes, a line that cannot be read is just that.
     except Exception as error:
-        raise ValueError(f"not a message of the protocol: {error}") from None
+        reason = str(error)[:_LONGEST_REASON]  # it may repeat what is wrong, and that may be long
+        raise ValueError(f"not a message of the protocol: {reason}") from None

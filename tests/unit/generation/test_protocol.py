@@ -89,6 +89,12 @@ def test_anything_else_is_refused(line: bytes) -> None:
         p.decode_report(line)
 
 
+def test_a_refusal_is_short_however_long_the_line() -> None:
+    with pytest.raises(ValueError, match="not a message") as refused:
+        p.decode_command(b'{"type": "' + b"A" * 3_000_000 + b'", "id": 1}')
+    assert len(str(refused.value)) < 400
+
+
 def test_a_line_that_is_no_message_may_still_have_an_id() -> None:
     assert p.addressee(b'{"type": "Sing", "id": 7, "song": [1, {}]}') == 7
     for line in (b"", b"{}", b'{"id": "7"}', b'{"id": [7]}', b"[" * 100_000, b'{"id": -7}'):
