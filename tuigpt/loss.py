@@ -46,6 +46,14 @@ def is_measured(loss: float | None) -> bool:
     return loss is not None and math.isfinite(loss) and loss >= 0
 
 
+def can_be_best(step: int, early: bool = False) -> bool:
+    """Whether an evaluation counts when the best of a run is sought.
+
+    The untrained model is never the best, and an early evaluation measures too little to decide.
+    """
+    return step > 0 and not early
+
+
 class Baselines(msgspec.Struct, frozen=True):
     """What counting alone reaches on the validation part of a text, in nats per character.
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from tuigpt.loss import Baselines
+from tuigpt.loss import Baselines, can_be_best
 
 MEMORISING_ABOVE = 0.03
 """How far val must lie above its best, in nats, before we speak of memorising."""
@@ -87,7 +87,8 @@ class Story:
         stage: what the model can do by now.
         verdict: whether it still learns, and if not, since when and by how much.
         advice: what can be done, or "".
-        best: the regular evaluation with the lowest val, or None.
+        best: the evaluation with the lowest val of those that can be the best, or None.
+        estimate: the newest val while only early evaluations tell of the trained model, or None.
         gap: val minus train of the newest evaluation, or None.
         memorising_from: the step of the best evaluation once the model memorises, else None.
     """
@@ -97,6 +98,7 @@ class Story:
     verdict: str
     advice: str = ""
     best: Evaluation | None = None
+    estimate: float | None = None
     gap: float | None = None
     memorising_from: int | None = None
 
@@ -182,31 +184,35 @@ def tell(
     """
     finite = [e for e in evaluations if math.isfinite(e.val)]
     regular = [e for e in finite if not e.early]
-    best = min(regular, key=lambda e: e.val, default=None)
+    contest = [e for e in finite if can_be_best(e.step, e.early)]
+    best = min(contest, key=lambda e: e.val, default=None)
     lost = bool(evaluations) and not math.isfinite(evaluations[-1].val)
     if lost or (train is not None and not math.isfinite(train)):
         return Story(
             Mood.DIVERGED, "the loss is no longer a number", "it diverged", _LOWER_RATE, best
         )
     if not finite or (train is not None and finite[-1].step == 0):
-        return _without_val(train, baselines, shakespeare, validates, best)
-    first_impression = best is None or regular[-1].step == 0
+        return _without_val(train, baselines, shakespeare, validates)
+    first_impression = best is None
     now = finite[-1] if first_impression else regular[-1]
-    lowest = now if first_impression or best is None else best
+    lowest = now if first_impression else min(regular, key=lambda e: e.val)
     stage = stage_of(lowest.val, baselines, shakespeare)
     gap = None if now.train is None else now.val - now.train
+    estimate = now.val if now.early else None
     if not first_impression and now.val - lowest.val > MEMORISING_ABOVE:
-        return _since_its_best(now, lowest, stage, gap, baselines)
+        return _since_the_lowest(now, lowest, best, stage, gap)
     if baselines.guessing is not None and now.val > baselines.guessing + WORSE_THAN_GUESSING:
-        return Story(Mood.WORSE, stage, "it is worse than guessing", _LOWER_RATE, best, gap)
+        return Story(
+            Mood.WORSE, stage, "it is worse than guessing", _LOWER_RATE, best, estimate, gap
+        )
     if since := _flat_since(regular):
         return Story(
             Mood.FLAT, stage, f"val has hardly fallen since step {since:,}",
             "more steps alone will not help much; try a bigger model or a longer context",
-            best, gap,
+            best, estimate, gap,
         )  # fmt: skip
     verdict = "still learning, no overfitting so far" if len(finite) > 1 else "it has just begun"
-    return Story(Mood.LEARNING, stage, verdict, best=best, gap=gap)
+    return Story(Mood.LEARNING, stage, verdict, "", best, estimate, gap)
 
 
 _LOWER_RATE = "try a lower learning rate"
@@ -217,32 +223,30 @@ def _without_val(
     baselines: Baselines,
     shakespeare: bool,
     validates: bool,
-    best: Evaluation | None,
 ) -> Story:
     """What the train loss alone tells, before the first evaluation or without a validation part."""
     if train is None:
-        stage = STAGES["guessing"] if best else "it has not begun yet"
-        return Story(Mood.WAITING, stage, "", best=best)
+        return Story(Mood.WAITING, "it has not begun yet", "")
     stage = stage_of(train, baselines, shakespeare)
     if not validates:
         return Story(
             Mood.LEARNING, stage, "without a validation part nobody can tell whether it memorises"
         )
-    return Story(Mood.LEARNING, stage, "going by the text it trains on; val comes soon", best=best)
+    return Story(Mood.LEARNING, stage, "going by the text it trains on; val comes soon")
 
 
-def _since_its_best(
-    now: Evaluation, best: Evaluation, stage: str, gap: float | None, baselines: Baselines
+def _since_the_lowest(
+    now: Evaluation, lowest: Evaluation, best: Evaluation | None, stage: str, gap: float | None
 ) -> Story:
-    risen = f"val has risen by {now.val - best.val:.2f} since step {best.step:,}"
-    if best.step == 0 or (best.train or math.inf) + MEMORISING_ABOVE < (now.train or 0.0):
+    risen = f"val has risen by {now.val - lowest.val:.2f} since step {lowest.step:,}"
+    if lowest.step == 0 or (lowest.train or math.inf) + MEMORISING_ABOVE < (now.train or 0.0):
         verdict = f"getting worse: {risen}, and train did not fall"
-        return Story(Mood.WORSE, stage, verdict, _LOWER_RATE, best, gap)
+        return Story(Mood.WORSE, stage, verdict, _LOWER_RATE, best, gap=gap)
     return Story(
         Mood.MEMORISING, stage, f"memorising: {risen}",
         "next time more text, a smaller model or dropout; the best checkpoint is that of step"
-        f" {best.step:,}",
-        best, gap, memorising_from=best.step,
+        f" {lowest.step:,}",
+        best, gap=gap, memorising_from=lowest.step,
     )  # fmt: skip
 
 

@@ -128,3 +128,8 @@ def loss_text(loss: float | None) -> str:
     if loss is None:
         return "–"
     return f"{loss:.2f}" if math.isfinite(loss) else "NaN"
+
+
+def val_text(loss: float | None, estimate: float | None) -> str:
+    """A val loss as `loss_text` has it; where only an estimate is known, that with a tilde."""
+    return f"~{loss_text(estimate)}" if loss is None and estimate is not None else loss_text(loss)

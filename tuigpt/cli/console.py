@@ -146,7 +146,7 @@ class Console:
             self._say("; ".join(filter(None, [told, story.verdict])))
             return
         best = not event.whole and story.best is not None and story.best.step == event.step
-        star = self._ink.paint("  ★ best so far", "best") if best and event.step else ""
+        star = self._ink.paint("  ★ best so far", "best") if best else ""
         self._line.print(fitted(head, columns()) + star * (columns() > len(head) + 15))
         if event.whole:
             self._say(f"  over {part}", "quiet")

@@ -18,7 +18,7 @@ from tuigpt.runs.growth import LENGTH, SHORTEST_COPY, new_parts
 from tuigpt.runs.header import read_header
 from tuigpt.runs.names import find_model
 from tuigpt.runs.record import find_corpus
-from tuigpt.wording import loss_text, visible
+from tuigpt.wording import val_text, visible
 
 
 def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str) -> int:
@@ -53,7 +53,8 @@ def evolve(home: Path, name: str, prompt: str, config: SampleConfig, device: str
         ]
         text = loaded.tokenizer.decode(ids)
         star = " ★" if checkpoint == run.best else ""
-        heading = f"step {checkpoint.step:,}  val {loss_text(checkpoint.val_loss)}{star}"
+        val = val_text(checkpoint.val_loss, checkpoint.early_val_loss)
+        heading = f"step {checkpoint.step:,}  val {val}{star}"
         try:
             corpus = find_corpus(checkpoint.path, read_header(checkpoint.path).corpus)
             share = copies(corpus, text, SHORTEST_COPY, cache_dir(home)).share

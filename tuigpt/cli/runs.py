@@ -17,7 +17,7 @@ from tuigpt.runs.folder import POET, Run, is_run, open_run, run_folders
 from tuigpt.runs.names import find_model, find_run
 from tuigpt.runs.poet import hide_poet, listed_poet, poet_is_hidden
 from tuigpt.runs.status import SILENT_AFTER, RunStatus, read_status
-from tuigpt.wording import age, file_size, loss_text, one_line
+from tuigpt.wording import age, file_size, loss_text, one_line, val_text
 
 POLL = 0.1
 """Seconds between two looks at the run's status."""
@@ -67,7 +67,7 @@ HEADINGS = f"{'step':>10}  {'val':>5}   {'train':>5}  {'gap':>5}  {'size':>7}  {
 
 def _print(run: Run, by: str, backwards: bool, headings: str) -> None:
     status = run.status
-    message = f"  {status.message}" if status.message else ""
+    message = f"  {status.news}" if status.news else ""
     state = f"{status.state}  step {status.step:,}/{status.max_steps:,}{message}"
     if run.problem:
         state = f"damaged: {run.problem}"
@@ -84,7 +84,7 @@ def _print(run: Run, by: str, backwards: bool, headings: str) -> None:
         # The age of a file that was installed tells nothing.
         since = "" if checkpoint.built_in else age(time.time() - checkpoint.modified)
         line = (
-            f"{checkpoint.step:>10,}  {loss_text(checkpoint.val_loss):>5}"
+            f"{checkpoint.step:>10,}  {val_text(checkpoint.val_loss, checkpoint.early_val_loss):>5}"
             f" {'★' if checkpoint is best else ' '} {loss_text(checkpoint.train_loss):>5}"
             f"  {loss_text(gap(checkpoint)):>5}  {file_size(checkpoint.size):>7}  {since:>7}"
             f"  {kept_as(run, checkpoint)}{f'  “{one_line(words)}”' if words else ''}"
@@ -106,6 +106,7 @@ def _facts(run: Run, by: str, backwards: bool) -> dict[str, object]:
             {
                 "step": c.step,
                 "val_loss": _number(c.val_loss),
+                "early_val_loss": _number(c.early_val_loss),
                 "train_loss": _number(c.train_loss),
                 "parameters": c.n_params,
                 "text": c.corpus,

@@ -62,7 +62,10 @@ _Key = Callable[[Run, Checkpoint], float | None]
 
 SORTS: dict[str, tuple[str, _Key]] = {
     "step": ("newest step first", lambda run, c: -c.step),
-    "val": ("lowest val first", lambda run, c: c.val_loss),
+    "val": (
+        "lowest val first",
+        lambda run, c: c.early_val_loss if c.val_loss is None else c.val_loss,
+    ),
     "train": ("lowest train first", lambda run, c: c.train_loss),
     "gap": ("smallest gap first", lambda run, c: gap(c)),
     "kept": ("best, last and starred first", _kept_place),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tuigpt.files import UnreadableFile
-from tuigpt.loss import bits, is_measured, per_character
+from tuigpt.loss import bits, is_measured
 from tuigpt.runs.browse import kept_as
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.header import Header, read_header
-from tuigpt.wording import file_size, loss_text, short_count
+from tuigpt.wording import file_size, loss_text, short_count, val_text
 
 Facts = list[tuple[str, str]]
 
@@ -63,17 +63,25 @@ def _of_header(header: Header) -> Facts:
     if corpus.sha256:
         text += f" · sha256 {corpus.sha256}"
     facts = [
-        ("val", f"{loss_in_words(header.val_nats_per_character)} a character"),
-        ("train", f"{loss_in_words(header.train_nats_per_character)} a character"),
         ("model", f"{short_count(header.model.n_params)} parameters · {sizes_in_words(header)}"),
         ("tokenizer", f"{kind}, {header.model.vocab_size:,} symbols"),
         ("text", text),
     ]
-    if header.whole_val_loss is not None:
-        whole = header.whole_val_loss_per_character
-        if whole is None:
-            whole = per_character(header.whole_val_loss, corpus.characters_per_token)
-        facts.insert(1, ("whole val", f"{loss_in_words(whole)} a character"))
+    losses = {
+        "val": header.val_nats_per_character,
+        "whole val": header.whole_val_nats_per_character,
+        "train": header.train_nats_per_character,
+    }
+    measured = [
+        (name, f"{loss_in_words(nats)} a character")
+        for name, nats in losses.items()
+        if nats is not None
+    ]
+    estimate = header.early_val_nats_per_character
+    if header.val_nats_per_character is None and estimate is not None:
+        guess = f"{val_text(None, estimate)} nats a character, estimated from little text"
+        measured.insert(0, ("val", guess))
+    facts = [*measured, *facts]
     settings = ("recipe", "learning_rate", "batch_size", "dropout", "seed", "max_steps")
     words = [f"{name.replace('_', ' ')} {train[name]}" for name in settings if name in train]
     if words:

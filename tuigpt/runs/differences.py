@@ -7,7 +7,7 @@ from dataclasses import asdict
 from tuigpt.runs.describe import loss_in_words
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.runs.header import Header, read_header
-from tuigpt.wording import short_count
+from tuigpt.wording import short_count, val_text
 
 Difference = tuple[str, str, str]
 """The name of a fact, and its value in each of the two."""
@@ -30,10 +30,14 @@ def differences(left: Checkpoint, right: Checkpoint) -> tuple[list[Difference], 
     facts = [_facts(read_header(checkpoint.path)) for checkpoint in (left, right)]
     for one, checkpoint in zip(facts, (left, right), strict=True):
         one["val"] = loss_in_words(checkpoint.val_loss)
+        if checkpoint.val_loss is None and checkpoint.early_val_loss is not None:
+            one["val"] = f"{val_text(None, checkpoint.early_val_loss)} nats, estimated"
     names = list(dict.fromkeys(name for one in facts for name in one))
     pairs = [(name, facts[0].get(name, "–"), facts[1].get(name, "–")) for name in names]
     same = [name for name, a, b in pairs if a == b]
-    return [pair for pair in pairs if pair[0] not in same], same
+    # That neither was measured is nothing that they have in common.
+    told = [name for name in same if facts[0].get(name) != "–"]
+    return [pair for pair in pairs if pair[0] not in same], told
 
 
 def _facts(header: Header) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tuigpt.errors import UserError
 from tuigpt.files import TEMPORARY_PREFIX, UnreadableFile
-from tuigpt.loss import is_measured
+from tuigpt.loss import can_be_best, is_measured
 from tuigpt.paths import asset, names_of_runs, runs_dir
 from tuigpt.runs.header import read_header
 from tuigpt.runs.marks import Marks, read_marks
@@ -47,6 +47,7 @@ class Checkpoint:
         train_loss: of the newest batch, in nats per character, or None.
         val_loss: mean loss over the evenly spread validation windows, in nats per character, or
             None.
+        early_val_loss: the estimate of an early evaluation, in nats per character, or None.
         size: of the file, in bytes.
         modified: of the file, in seconds since the epoch.
         problem: why the file cannot be opened, or "".
@@ -67,6 +68,7 @@ class Checkpoint:
     problem: str = ""
     built_in: bool = False
     block_size: int = 0
+    early_val_loss: float | None = None
 
     @property
     def label(self) -> str:
@@ -122,7 +124,7 @@ class Run:
         measured = [
             (c.val_loss, c.step, c)
             for c in self.checkpoints
-            if not c.problem and is_measured(c.val_loss)
+            if not c.problem and is_measured(c.val_loss) and can_be_best(c.step)
         ]
         return min(measured, key=itemgetter(0, 1))[2] if measured else None
 
@@ -152,6 +154,7 @@ def read_checkpoint(path: Path, run: str = "") -> Checkpoint:
         step=header.step,
         train_loss=header.train_nats_per_character,
         val_loss=header.val_nats_per_character,
+        early_val_loss=header.early_val_nats_per_character,
         vocab_size=header.model.vocab_size,
         block_size=header.model.block_size,
         n_params=header.model.n_params,

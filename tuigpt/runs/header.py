@@ -43,6 +43,7 @@ class CheckpointFacts(msgspec.Struct, frozen=True, kw_only=True):
         run: name of the run that wrote it.
         train_loss: of the newest batch, in nats per token; None or NaN where there is none.
         val_loss: over the evenly spread validation windows, in nats per token.
+        early_val_loss: an estimate from little text, in nats per token; it decides nothing.
         whole_val_loss: over the whole validation part, in nats per token.
         corpus: the text, without paths.
         train: the settings of the training by name.
@@ -54,6 +55,8 @@ class CheckpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     train_loss: float | None = None
     val_loss: float | None = None
     val_loss_per_character: float | None = None
+    early_val_loss: float | None = None
+    early_val_loss_per_character: float | None = None
     whole_val_loss: float | None = None
     whole_val_loss_per_character: float | None = None
     corpus: CorpusFacts = CorpusFacts()
@@ -68,9 +71,22 @@ class CheckpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def val_nats_per_character(self) -> float | None:
         """`val_loss` in the unit that is shown."""
-        if self.val_loss_per_character is not None:
-            return self.val_loss_per_character
-        return per_character(self.val_loss, self.corpus.characters_per_token)
+        return self._shown(self.val_loss, self.val_loss_per_character)
+
+    @property
+    def early_val_nats_per_character(self) -> float | None:
+        """`early_val_loss` in the unit that is shown."""
+        return self._shown(self.early_val_loss, self.early_val_loss_per_character)
+
+    @property
+    def whole_val_nats_per_character(self) -> float | None:
+        """`whole_val_loss` in the unit that is shown."""
+        return self._shown(self.whole_val_loss, self.whole_val_loss_per_character)
+
+    def _shown(self, per_token: float | None, measured: float | None) -> float | None:
+        if measured is not None:
+            return measured
+        return per_character(per_token, self.corpus.characters_per_token)
 
 
 class Header(CheckpointFacts, frozen=True, kw_only=True):

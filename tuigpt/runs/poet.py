@@ -7,10 +7,8 @@ from pathlib import Path
 
 from tuigpt.errors import UserError
 from tuigpt.files import UnreadableFile, read_record
-from tuigpt.loss import per_character
 from tuigpt.paths import asset
-from tuigpt.runs.folder import POET, Checkpoint, Run, is_run, read_checkpoint
-from tuigpt.runs.header import read_header
+from tuigpt.runs.folder import POET, Run, is_run, read_checkpoint
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.settings import change_settings, read_settings
@@ -25,7 +23,6 @@ def open_poet() -> Run:
     path, about = poet_files()
     try:
         checkpoint = replace(read_checkpoint(path, run=POET), built_in=True)
-        checkpoint = _as_published(checkpoint)
         record = read_record(about, RunRecord)
     except OSError as error:
         raise _missing_poet(str(error.filename)) from None
@@ -37,17 +34,6 @@ def open_poet() -> Run:
         raise _broken_poet(path, checkpoint.problem)
     status = RunStatus("finished", checkpoint.step, checkpoint.step)
     return Run(path.with_suffix(""), record, status, (checkpoint,), built_in=True)
-
-
-def _as_published(checkpoint: Checkpoint) -> Checkpoint:
-    """With the val loss over the whole validation part, which is the figure that is published."""
-    if checkpoint.problem:
-        return checkpoint
-    header = read_header(checkpoint.path)
-    whole = header.whole_val_loss_per_character
-    if whole is None:
-        whole = per_character(header.whole_val_loss, header.corpus.characters_per_token)
-    return checkpoint if whole is None else replace(checkpoint, val_loss=whole)
 
 
 def poet_files() -> tuple[Path, Path]:

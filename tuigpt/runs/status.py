@@ -89,6 +89,11 @@ class RunStatus:
         return self.state in ALIVE
 
     @property
+    def news(self) -> str:
+        """`message`, or "" where it only repeats state and step."""
+        return "" if self.message == f"{self.state} at step {self.step:,}" else self.message
+
+    @property
     def seconds_silent(self) -> float:
         """Seconds since the last heartbeat."""
         try:

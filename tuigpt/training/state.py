@@ -42,12 +42,15 @@ class Losses(msgspec.Struct, frozen=True):
     Attributes:
         train_loss: of the newest batch, per token.
         val_loss: of the evenly spread evaluation, per token.
+        early_val_loss: of an early evaluation, per token.
         whole_val_loss: of a pass over the whole validation part, per token.
     """
 
     train_loss: float | None = None
     val_loss: float | None = None
     val_loss_per_character: float | None = None
+    early_val_loss: float | None = None
+    early_val_loss_per_character: float | None = None
     whole_val_loss: float | None = None
     whole_val_loss_per_character: float | None = None
 

@@ -23,6 +23,7 @@ from tuigpt.config import SampleConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import micro_batch_windows
 from tuigpt.generation.decode import generate, read_prompt
+from tuigpt.loss import can_be_best
 from tuigpt.model.gpt import GPT
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.text.words import share_of_words, words_of
@@ -154,14 +155,13 @@ class Trainer:
                 yield from self._evaluate_and_judge()
                 if self.out_of_patience:
                     break
-            if keep or (evaluated and self._tells_something):
+            if early := self._early_tokens():
+                yield from self._harmless("evaluation", self._measure(early, early=True))
+            tells = evaluated and self._tells_something
+            if keep or tells or (early and self.config.evolution_mb):
                 yield CheckpointDue(self.step, keep)
             if evaluated and self.step:
                 yield from self.sample()
-            if early := self._early_tokens():
-                yield from self._harmless("evaluation", self._measure(early, early=True))
-                if self.config.evolution_mb:
-                    yield CheckpointDue(self.step, keep=False)
             config = self.config
             self._group.announce(
                 UpdateSettings(config.learning_rate, self.model.config.dropout, config.max_steps)
@@ -232,7 +232,7 @@ class Trainer:
     def _evaluate_and_judge(self) -> Iterator[Event]:
         yield from self.evaluate()
         val_loss = self.losses.val_loss
-        if val_loss is None or not self.step:
+        if val_loss is None or not can_be_best(self.step):
             return
         if val_loss < self.best_val_loss:
             self.best_val_loss, self.best_step = val_loss, self.step
@@ -534,12 +534,9 @@ class Trainer:
             return
         per_token, per_character = total / tokens, total / max(1, characters)
         whole = max_tokens is None
-        names = ("whole_val_loss", "whole_val_loss_per_character")
-        if not whole:
-            names = ("val_loss", "val_loss_per_character")
-        measured = dict(zip(names, (per_token, per_character), strict=True))
-        if not early:
-            self.losses = msgspec.structs.replace(self.losses, **measured)
+        kind = "whole_" * whole + "early_" * early + "val_loss"
+        measured = {kind: per_token, f"{kind}_per_character": per_character}
+        self.losses = msgspec.structs.replace(self.losses, **measured)
         yield Evaluated(self.step, per_token, per_character, tokens, whole, early)
         if not math.isfinite(per_token):
             raise self._diverged(f"the validation loss is no longer a number at step {self.step}")

@@ -208,6 +208,10 @@ class TestCheckpoints:
         assert run.best and run.best.step == 20  # the earlier of equals
         assert run.last and run.last.step == 50
 
+    def test_the_untrained_model_is_never_the_best(self, make_run: MakeRun) -> None:
+        run = make_run("verse", {0: 1.0, 10: 3.0})
+        assert run.best and run.best.step == 10
+
     def test_a_loss_that_is_no_number_is_never_the_best(self, make_run: MakeRun) -> None:
         run = make_run("verse", {20: 2.0, 30: 1.0})
         odd = (

@@ -147,6 +147,7 @@ class TestSchedule:
                 due.append(event.step)
             if isinstance(event, Evaluated) and event.early:
                 assert trainer.best_step is None and trainer.losses.val_loss is None
+                assert trainer.losses.early_val_loss == event.val_loss
                 early.append((event.step, event.tokens))
         # At most 3 % of the time of 10 and 15 updates of 32 tokens, each read forward and back.
         assert early == [(10, 24), (25, 32)]

@@ -21,7 +21,7 @@ from tuigpt.tui.panes.checkpoints.reader import Reader
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.key_line import KeyLine
 from tuigpt.tui.widgets.row_list import RowList
-from tuigpt.wording import loss_text, one_line, visible
+from tuigpt.wording import one_line, val_text, visible
 
 FRAME_SECONDS = 0.8
 """How long each step stays while it plays."""
@@ -157,8 +157,9 @@ the model has learned from. Words that the step before did not write are [b]bold
             share = self._reader.share(checkpoint, written[1])
             told = "" if share is None else f"{share:.0%}"
         star = "★" if checkpoint == self._run.best else " "
+        val = val_text(checkpoint.val_loss, checkpoint.early_val_loss)
         return Content.assemble(
-            f"{checkpoint.step:>9,}{loss_text(checkpoint.val_loss):>7}", (star, "$text-success"),
+            f"{checkpoint.step:>9,}{val:>7}", (star, "$text-success"),
             (f"{told:>8}", "$foreground-muted"),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ from textual.content import Content
 
 from tuigpt.runs.browse import facts_of, find, gap, kept_as, sort_checkpoints, sort_runs, state_of
 from tuigpt.runs.folder import Checkpoint, Run
-from tuigpt.wording import age, file_size, loss_text, one_line
+from tuigpt.wording import age, file_size, loss_text, one_line, val_text
 
 MIDDLE, WIDE = 52, 72
 """Columns from which on a row has room for gap and size, and for the gap as a bar and what is
@@ -179,7 +179,8 @@ def _checkpoint_line(row: CheckpointRow, width: int, marked: bool, is_open: bool
     for name, cells in columns.items():
         match name:
             case "val":
-                parts.append(f"{loss_text(checkpoint.val_loss):>{cells}}")
+                val = val_text(checkpoint.val_loss, checkpoint.early_val_loss)
+                parts.append(f"{val:>{cells}}")
             case "train":
                 parts.append(("★", "$text-success") if best else " ")
                 parts.append((f"{loss_text(checkpoint.train_loss):>{cells - 1}}", muted))

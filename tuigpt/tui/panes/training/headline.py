@@ -9,6 +9,7 @@ from textual.widget import Widget
 
 from tuigpt.loss import bits
 from tuigpt.story import Mood, Story
+from tuigpt.wording import val_text
 
 _COLOURS = {
     Mood.WAITING: "$foreground",
@@ -60,6 +61,8 @@ class Headline(Widget):
         best, numbers = story.best, ""
         if best is not None:
             numbers = f"val {best.val:.3f} ★ = {bits(best.val):.2f} bits"
+        elif story.estimate is not None:
+            numbers = f"val {val_text(None, story.estimate)}"
         gap = "" if story.gap is None else f"gap {story.gap:.2f}"
         right = [Content.styled(text, "$foreground 80%") for text in (numbers, gap)]
         if readout:
