@@ -233,7 +233,7 @@ async def test_the_cursor_reads_the_curve() -> None:
         assert "step 200" in app.words and "val 2.10" in app.words and "rate 0.01" in app.words
         await pilot.press(*["left"] * 20)
         await pilot.pause()
-        assert "step 200" not in app.words and "val 2.40" in app.words
+        assert "step 167" in app.words and "val 2.10 @ 200" in app.words
         await pilot.press("escape")
         await pilot.pause()
         assert "rate" not in app.words
@@ -262,13 +262,15 @@ async def test_smoothing_is_the_users_choice() -> None:
 async def test_a_finished_run_can_be_replayed() -> None:
     app = Host()
     async with app.run_test(size=(90, 30)) as pilot:
-        app.show(run("finished"), history(*(step(n) for n in range(1, 500)), evaluation(400, 2.0)))
+        steps = [step(n) for n in range(1, 500)]
+        app.show(run("finished"), history(*steps, evaluation(400, 2.0), sample(450, "or not")))
+        assert "or not" in app.samples
         await pilot.press("v")
         for _ in range(200):
             await pilot.pause(0.02)
             if "replay: step" in app.words:
                 break
-        assert "replay: step" in app.words
+        assert "replay: step" in app.words and "or not" not in app.samples
         await pilot.press("V")
         await pilot.pause()
         assert app.said[-1] == "a replay takes 10 seconds"
@@ -303,8 +305,11 @@ async def test_the_curves_can_be_taken_along(
 ALWAYS = {"next_unit", "replay_speed", "smooth(-1)", "smooth(1)", "runs", "replay", "log",
           "save_csv",
           "save_loss_log", "save_chart"}  # fmt: skip
-RUNNING = {"pause", "stop", "sample", "checkpoint", "evaluate", "change", "discard", "fork"}
-ENDED = {"again", "write", "fork"}
+ASKED = {"pause", "unpause", "stop", "sample", "checkpoint", "evaluate", "resume_run"}
+WITH_A_CHECKPOINT = {"write", "write_newest", "fork"}
+RUNNING = WITH_A_CHECKPOINT | {"pause", "stop", "sample", "checkpoint", "evaluate", "change",
+                               "discard"}  # fmt: skip
+ENDED = WITH_A_CHECKPOINT | {"again"}
 
 
 @pytest.fixture
@@ -347,7 +352,7 @@ async def test_only_what_can_be_done_is_offered(
         if "resume_run" in offered:
             await pilot.press("r")
         await pilot.pause()
-        assert len(asked) == len(offered - ENDED - {"change", "discard", "extend"})
+        assert len(asked) == len(offered & ASKED)
 
 
 async def test_a_finished_run_is_trained_further(asked: list[str]) -> None:
@@ -394,6 +399,39 @@ async def test_an_acknowledgement_stands_in_the_status_line() -> None:
         line.acknowledge("saved step 413 [b]")
         await pilot.pause()
         assert str(line.render()).endswith("saved step 413 [b]") and "verse" in str(line.render())
+
+
+async def test_what_was_begun_is_over_when_the_state_says_so() -> None:
+    class Line(InkApp):
+        def compose(self) -> ComposeResult:
+            yield RunStatusLine(id="run-status")
+
+    app = Line()
+    async with app.run_test(size=(80, 3)) as pilot:
+        line = app.query_one(RunStatusLine)
+        facts = RunStatus("training", step=413, max_steps=5000, val_loss=2.5, seconds_left=180)
+        line.run_name, line.status = "shakespeare-tiny-1", facts
+        line.acknowledge("finishing the step and saving …")
+        await pilot.pause()
+        shown = str(line.render())
+        assert all(word in shown for word in ("shakespeare", "413/5,000", "finishing", "val ~2.50"))
+        line.status = replace(facts, state="sampling")  # which is still a training
+        assert "finishing" in str(line.render())
+        line.status = replace(facts, state="stopped", message="stopped at step 413")
+        assert "finishing" not in str(line.render()) and "at step" not in str(line.render())
+
+
+async def test_without_a_checkpoint_it_says_why_nothing_writes() -> None:
+    app = Host()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.show(run(), History())
+        await pilot.press("w", "W")
+        await pilot.pause()
+        assert app.said == ["no checkpoint to write with yet: k saves one"]
+        ended = replace(run("stopped"), checkpoints=(checkpoint(100), checkpoint(144, None)))
+        app.show(ended, History())
+        await pilot.pause()
+        assert "w writes with 100 ★, W with 144" in app.words
 
 
 async def test_a_run_that_saved_nothing_is_not_to_be_resumed(asked: list[str]) -> None:

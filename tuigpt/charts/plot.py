@@ -22,6 +22,9 @@ GUTTER = 7
 SETTLED = 10
 """The fitted view begins at the last step's n-th part: what fell steeply before is left out."""
 
+_UNDER_NAMES = {"", "ruler", "gap", "cursor"}
+"""Roles that a name may be written over."""
+
 _LAYERS = ("ruler", "train-raw", "other", "val", "train", "val", "best")
 _RULER, _RAW, _OTHER, _VAL, _TRAIN, _POINTS, _BEST = range(len(_LAYERS))
 
@@ -220,8 +223,9 @@ def draw(picture: Picture, view: View, width: int, height: int, glyphs: Glyphs =
         frame = _draw_rulers_alone(grid, frame, picture)
     if frame.left:
         _draw_axes(grid, frame, picture)
+        _tell_hidden(grid, frame, picture)
     if frame.top:
-        _draw_legend(grid, frame, picture)
+        _draw_legend(grid, frame, picture, view)
     if picture.extent is None:
         _draw_placeholder(grid, frame, picture.placeholder)
     return grid
@@ -252,6 +256,11 @@ def _draw_curves(grid: Grid, frame: Frame, picture: Picture, view: View) -> Fram
         for x, (glyph, layer) in enumerate(row, frame.left):
             if layer >= 0:
                 grid.put(x, y, glyph, _LAYERS[layer])
+    if view.cursor is not None:
+        column = frame.column(view.cursor)
+        for y in range(frame.top, frame.top + frame.height):
+            if frame.left <= column and grid.owners(column, y, 1) <= {"", "ruler"}:
+                grid.put(column, y, "│" if frame.glyphs.wide > 1 else "|", "cursor")
     for x, y, glyph, role in marks:
         grid.put(x, y, glyph, role)
     _draw_gap(grid, frame, picture, train, val)
@@ -259,11 +268,6 @@ def _draw_curves(grid: Grid, frame: Frame, picture: Picture, view: View) -> Fram
     _draw_others(grid, frame, picture, others)
     _draw_rulers(grid, frame, picture, inside)
     _draw_off_scale(grid, frame, raw, train, val)
-    if view.cursor is not None:
-        column = frame.column(view.cursor)
-        for y in range(frame.top, frame.top + frame.height):
-            if frame.left <= column and grid.owners(column, y, 1) <= {"", "ruler", "gap"}:
-                grid.put(column, y, "│" if frame.glyphs.wide > 1 else "|", "cursor")
     return frame
 
 
@@ -361,7 +365,7 @@ def _draw_gap(
     if widest and widest[0] >= 2:
         label = " the gap "
         x = min(frame.left + widest[1], frame.left + frame.width) - len(label) - 1
-        if grid.owners(x, widest[2], len(label)) == {"gap"}:
+        if grid.owners(x, widest[2], len(label)) <= {"gap", "cursor"}:
             grid.put(x, widest[2], label, "gap")
 
 
@@ -391,7 +395,7 @@ def _draw_best(grid: Grid, frame: Frame, picture: Picture) -> None:
     for place, y in near:
         fits = frame.left <= place and place + len(label) <= grid.width
         if fits and frame.top <= y < frame.top + frame.height:
-            if grid.owners(place, y, len(label)) <= {"", "ruler", "gap"}:
+            if grid.owners(place, y, len(label)) <= _UNDER_NAMES:
                 grid.put(place, y, label, "best")
                 return
 
@@ -414,7 +418,7 @@ def _draw_rulers(grid: Grid, frame: Frame, picture: Picture, inside: Sequence[Ru
         label = _cells(f" {ruler.name} {_number(ruler.value)} ")
         y = frame.row(ruler.value)
         for x in (end - len(label), frame.left + 1):
-            if x >= frame.left and grid.owners(x, y, len(label)) <= {"", "ruler", "gap"}:
+            if x >= frame.left and grid.owners(x, y, len(label)) <= _UNDER_NAMES:
                 grid.put(x, y, label, "ruler")
                 break
     assert frame.y_axis
@@ -425,7 +429,7 @@ def _draw_rulers(grid: Grid, frame: Frame, picture: Picture, inside: Sequence[Ru
         while rulers:
             words = f" {arrow} " + ", ".join(f"{r.name} {_number(r.value)}" for r in rulers)
             places = [x for x in (end - len(words), frame.left) if x >= frame.left]
-            free = (x for x in places if grid.owners(x, y, len(words)) <= {"", "gap"})
+            free = (x for x in places if grid.owners(x, y, len(words)) <= {"", "gap", "cursor"})
             if (x := next(free, -1)) >= 0:
                 grid.put(x, y, _cells(words), "ruler")
                 break
@@ -498,11 +502,31 @@ def _draw_axes(grid: Grid, frame: Frame, picture: Picture) -> None:
             grid.put(column, bottom, "x" if plain else "×", "message")
 
 
-def _draw_legend(grid: Grid, frame: Frame, picture: Picture) -> None:
-    """Say where a loss was not finite, and which mark is which curve."""
+def _tell_hidden(grid: Grid, frame: Frame, picture: Picture) -> None:
+    """Say at the left edge that the run began before it."""
+    if picture.extent is None or frame.x_axis is None or picture.extent[0] >= frame.x_axis.low:
+        return
+    bottom = frame.top + frame.height
+    arrow = "<" if frame.glyphs.wide == 1 else "◂"
+    grid.put(frame.left, bottom, arrow, "text")
+    if grid.owners(frame.left + 1, bottom, len(_EARLIER)) == {"axis"}:
+        grid.put(frame.left + 1, bottom, _EARLIER, "text")
+
+
+_EARLIER = " earlier "
+
+
+def _draw_legend(grid: Grid, frame: Frame, picture: Picture, view: View) -> None:
+    """Say where a loss was not finite, how it is shown, and which mark is which curve."""
     message = _not_finite(picture)
     room = grid.width - len(message)
     grid.put(max(0, room), 0, message, "message")
+    ways = [name for name, chosen in (("whole run", view.whole), ("log", view.log)) if chosen]
+    if ways and picture.extent is not None:
+        words = f"{' · '.join(ways)} " + ("" if frame.glyphs.wide == 1 else "✓ ")
+        if room - len(words) > grid.width // 2:
+            room -= len(words)
+            grid.put(room, 0, words, "text")
     grid.put(0, 0, "loss".rjust(frame.left - 1), "axis")
     for parts in _legends(picture):
         x = frame.left + 1

@@ -130,15 +130,19 @@ class Session:
     def offer(self) -> Checkpoint | None:
         """A checkpoint that came after the open one was opened, and is worth opening.
 
-        It is the best of the run that is watched, or of the run that the open one belongs to.
+        It is of the run that is watched, or of the run that the open one belongs to: the newest,
+        unless that is known to be worse than the best.
         """
         if self.checkpoint is None or self.following:
             return None
         own = self._run(self.checkpoint.run)
         for run in (self.watched, own):
-            best = _to_write_with(run) if run and not run.built_in else None
-            if best is not None and best.path not in self._known:
-                return best
+            if run is None or run.built_in or run.last is None:
+                continue
+            # One that was measured and is worse than the best is not worth opening.
+            offer = run.last if run.last.val_loss is None else _to_write_with(run)
+            if offer is not None and offer.path not in self._known:
+                return offer
         return None
 
     def _first_choice(self) -> Checkpoint | None:

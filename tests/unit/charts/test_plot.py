@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from tuigpt.charts.plot import Marker, Other, Picture, Ruler, View, draw, frame_of
-from tuigpt.charts.raster import ASCII, BLOCKS, BRAILLE, Glyphs
+from tuigpt.charts.raster import ASCII, BLOCKS, BRAILLE, Glyphs, Grid
 from tuigpt.charts.series import Series
 
 NAN = math.nan
@@ -31,6 +31,10 @@ def descent(count: int, floor: float = 1.5, first: int = 1) -> list[tuple[float,
         (x, floor + 2.6 * math.exp(-x / (count / 18)) + 0.6 * math.exp(-x / (count / 3)))
         for x in range(first, count + 1)
     ]
+
+
+def row_text(grid: Grid, y: int) -> str:
+    return "".join(text for text, _ in grid.runs(y))
 
 
 def healthy(count: int = 1000) -> Picture:
@@ -166,6 +170,26 @@ class TestZoom:
         before = view.shown(picture)
         picture.train.extend([501, 502], [1.5, 1.5])
         assert view.shown(picture) == before
+
+    @pytest.mark.parametrize("glyphs", [BRAILLE, ASCII])
+    def test_it_says_how_it_is_shown_and_what_is_hidden(self, glyphs: Glyphs) -> None:
+        def shown(view: View) -> tuple[str, str]:
+            lines = [row_text(draw(healthy(), view, 90, 20, glyphs), y) for y in range(20)]
+            return lines[0].strip(), lines[-2].strip()
+
+        legend, edge = shown(View())
+        assert "earlier" in edge and "whole run" not in legend and "log" not in legend
+        legend, edge = shown(View(whole=True, log=True))
+        assert "earlier" not in edge and "whole run · log" in legend
+
+    def test_the_cursor_leaves_the_names_whole(self) -> None:
+        picture = healthy()
+        frame = frame_of(picture, View(), 70, 20)
+        for column in range(frame.left, 70):
+            grid = draw(picture, View(cursor=frame.x_at(column)), 70, 20)
+            text = "\n".join(row_text(grid, y) for y in range(20))
+            assert "triples 2.07" in text and "★ 1." in text
+            assert any(role == "cursor" for y in range(20) for _, role in grid.runs(y))
 
     def test_the_cursor_reads_what_is_below_it(self) -> None:
         picture = healthy()

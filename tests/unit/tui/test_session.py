@@ -19,6 +19,7 @@ POET = replace(
 VERSE = run("verse", checkpoint(100, 2.0))
 GROWN = run("verse", checkpoint(100, 2.0), checkpoint(200, 1.5))
 WORSE = run("verse", checkpoint(100, 2.0), checkpoint(200, 2.5))
+UNMEASURED = run("verse", checkpoint(100, 2.0), checkpoint(200, 1.5), checkpoint(300, None))
 REPLACED = run("verse", checkpoint(200, 1.5))
 PROSE = run("prose", checkpoint(50, 3.0))
 EMPTY = run("new", state="preparing")
@@ -54,6 +55,9 @@ CASES = {
         [seen(VERSE), seen(GROWN)], ["verse@100"] * 2, ["", "verse@200"]
     ),
     "a worse one is not": Case([seen(VERSE), seen(WORSE)], ["verse@100"] * 2, ["", ""]),
+    "a newer one is, where nobody knows whether it is better": Case(
+        [seen(VERSE), seen(UNMEASURED)], ["verse@100"] * 2, ["", "verse@300"]
+    ),
     "one of another run that is watched is offered": Case(
         [seen(VERSE), seen(PROSE, VERSE, watched=PROSE)], ["verse@100"] * 2, ["", "prose@50"]
     ),

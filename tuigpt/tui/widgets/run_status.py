@@ -11,7 +11,7 @@ from textual.reactive import reactive
 from textual.timer import Timer
 from textual.widget import Widget
 
-from tuigpt.wording import duration, loss_text, one_line, short_count
+from tuigpt.wording import duration, loss_text, one_line, short_count, val_text
 
 if TYPE_CHECKING:
     from tuigpt.runs.status import RunStatus
@@ -25,13 +25,15 @@ _WORDS = {"evaluating": "training", "sampling": "training"}
 """A training that measures itself for a second is still a training: the word does not flicker."""
 
 _BAR = 10
-_BAR_RANK = 6
 
 _SAID_FOR = 5.0
 """Seconds that an acknowledgement stays."""
 
 _AT_ONCE = 0.5
 """Seconds within which a second one does not take the place of the first."""
+
+_LEAST_SAID = 20
+"""Columns that an acknowledgement has in any case."""
 
 _NAME_CUT = 12
 """Columns that a name is cut to before it is left out."""
@@ -45,18 +47,20 @@ class _Part:
         rank: when it is left out: the lowest first, 0 never.
         right: whether it stands at the right end.
         gap: blanks behind it.
+        firm: whether it stays beside an acknowledgement.
     """
 
     content: Content
     rank: int = 0
     right: bool = False
     gap: int = 2
+    firm: bool = False
 
 
 class RunStatusLine(Widget):
     """State, progress and time left; losses and speed at the right; an acknowledgement in between.
 
-    What does not fit is left out: device and speed, then the name, and the time left last.
+    What does not fit is left out: device, speed and bar first, then the name; the time left last.
     """
 
     DEFAULT_CSS = """
@@ -75,6 +79,7 @@ class RunStatusLine(Widget):
     """What was just done, for a moment."""
 
     _said_at = 0.0
+    _said_in = ""
     _forgetting: Timer | None = None
 
     def acknowledge(self, text: str) -> None:
@@ -83,10 +88,21 @@ class RunStatusLine(Widget):
         now = monotonic()
         together = self.said and now - self._said_at < _AT_ONCE
         self.said = f"{one_line(text)} · {self.said}" if together else one_line(text)
-        self._said_at = now
+        self._said_at, self._said_in = now, self._word
         if self._forgetting is not None:
             self._forgetting.stop()
         self._forgetting = self.set_timer(_SAID_FOR, self._forget)
+
+    @property
+    def _word(self) -> str:
+        """The state in a word."""
+        state = self.status.state if self.status is not None else ""
+        return _WORDS.get(state, one_line(state))
+
+    def watch_status(self) -> None:
+        """What was only begun when it was said is over once the state is another."""
+        if self.said.endswith("…") and self._word != self._said_in:
+            self._forget()
 
     def _forget(self) -> None:
         self.said = ""
@@ -95,10 +111,12 @@ class RunStatusLine(Widget):
         width = self.size.width - 2
         parts = self._parts()
         if self.said:
-            said = Content.styled(self.said, "bold $text-success").truncate(width, ellipsis=True)
-            # It takes the place of the figures and the bar, and never that of the run's state.
-            kept = [part for part in parts if not part.right and part.rank != _BAR_RANK]
-            parts = [*kept, _Part(said, right=True)]
+            # It takes the place of what can wait, and never that of name, state, steps and val.
+            parts = [part for part in parts if part.firm]
+            taken = sum(part.content.cell_length + part.gap for part in parts)
+            said = Content.styled(self.said, "bold $text-success")
+            said = said.truncate(max(_LEAST_SAID, width - taken), ellipsis=True)
+            parts.append(_Part(said, right=True))
         while True:
             left = _joined([part for part in parts if not part.right])
             right = _joined([part for part in parts if part.right])
@@ -118,7 +136,7 @@ class RunStatusLine(Widget):
     def _parts(self) -> list[_Part]:
         status = self.status
         if status is None:
-            name = _Part(Content.styled("tuigpt", "bold"))
+            name = _Part(Content.styled("tuigpt", "bold"), firm=True)
             if not self.known:
                 return [name]
             return [
@@ -134,15 +152,19 @@ class RunStatusLine(Widget):
                 bar = Content.assemble(
                     ("▰" * done, "$text-primary"), ("▱" * (_BAR - done), "$foreground-muted")
                 )
-                parts.append(_Part(bar, rank=_BAR_RANK))
-            parts.append(_Part(_steps(status), rank=9))
+                parts.append(_Part(bar, rank=3))
+            parts.append(_Part(_steps(status), rank=9, firm=True))
             if status.seconds_left is not None and status.state != "paused":
                 parts.append(_Part(Content(f"{duration(status.seconds_left)} left")))
             if status.val_loss is not None:
                 is_best = status.best_step is not None and status.val_loss == status.best_val_loss
                 star = (" ★", "$text-success") if is_best else "  "
-                val = Content.assemble("val ", (loss_text(status.val_loss), "$val"), star)
-                parts.append(_Part(val, rank=8, right=True))
+                # Before the first regular evaluation of the trained model it is an estimate.
+                loss = loss_text(status.val_loss)
+                if status.best_step is None and status.step:
+                    loss = val_text(None, status.val_loss)
+                val = Content.assemble("val ", (loss, "$val"), star)
+                parts.append(_Part(val, rank=8, right=True, firm=True))
             if status.train_loss is not None:
                 train = Content.assemble("train ", (loss_text(status.train_loss), "$train"))
                 parts.append(_Part(train, rank=7, right=True))
@@ -150,16 +172,16 @@ class RunStatusLine(Widget):
                 speed = f"{short_count(status.tokens_per_second)} tok/s"
                 parts.append(_Part(Content(speed), rank=2, right=True))
         else:
-            parts.append(_Part(_steps(status), rank=7))
-            if status.message:
-                what = Content.styled(one_line(status.message), "$foreground-muted")
+            parts.append(_Part(_steps(status), rank=7, firm=True))
+            if status.news:
+                what = Content.styled(one_line(status.news), "$foreground-muted")
                 parts.append(_Part(what, rank=3))
             if status.best_val_loss is not None and status.best_step is not None:
                 best = Content.assemble(
                     "best val ", (f"{loss_text(status.best_val_loss)} ★", "$text-success"),
                     f" @{status.best_step:,}",
                 )  # fmt: skip
-                parts.append(_Part(best, rank=8, right=True))
+                parts.append(_Part(best, rank=8, right=True, firm=True))
         if status.device:
             device = Content.styled(one_line(status.device), "$foreground-muted")
             parts.append(_Part(device, rank=1, right=True))
@@ -170,7 +192,7 @@ class RunStatusLine(Widget):
         whole = Content.styled(name, "bold")
         if whole.cell_length > _NAME_CUT and self.size.width < 100:
             whole = whole.truncate(_NAME_CUT, ellipsis=True)
-        return [_Part(whole, rank=4, gap=1)]
+        return [_Part(whole, rank=4, gap=1, firm=True)]
 
     def _state(self, status: RunStatus) -> list[_Part]:
         colours = {
@@ -179,11 +201,11 @@ class RunStatusLine(Widget):
             "finished": "$text-success",
         }  # fmt: skip
         style = colours.get(status.state, "$text-success" if status.alive else "$foreground-muted")
-        word = _WORDS.get(status.state, one_line(status.state))
+        word = self._word
         if status.state == "preparing" and status.progress:
             word += f" {status.progress:.0%}"
         mark = MARKS.get(status.state, "?")
-        return [_Part(Content.styled(f"{mark} {word}", style))]
+        return [_Part(Content.styled(f"{mark} {word}", style), firm=True)]
 
 
 def _joined(parts: list[_Part]) -> Content:

@@ -118,6 +118,10 @@ class Curves:
                 high = middle
         return steps[max(0, low - 1)] if steps else 0
 
+    def measured_near(self, step: int) -> Evaluation | None:
+        """The evaluation nearest to a step, the earlier one of two, or None."""
+        return min(self._evaluations, key=lambda e: abs(e.step - step), default=None)
+
     @property
     def baselines(self) -> Baselines:
         record = self._run.record if self._run else None

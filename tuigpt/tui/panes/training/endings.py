@@ -34,6 +34,9 @@ def broken(run: Run) -> tuple[Content, str]:
 
 
 def _writes(run: Run) -> str:
-    best = run.best or run.last
+    best, last = run.best or run.last, run.last
+    if best is None or last is None:
+        return ""
     star = " ★" if run.best else ""
-    return f"{{train.write}} writes with {best.step:,}{star}" if best else ""
+    newest = "" if last == best else f", {{train.write-newest}} with {last.step:,}"
+    return f"{{train.write}} writes with {best.step:,}{star}{newest}"

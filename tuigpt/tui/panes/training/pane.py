@@ -107,6 +107,8 @@ A trainer keeps training when you close the app."""
                 tooltip="End the training and delete its run, after asking"),
         Binding("w", "write", "write", id="train.write",
                 tooltip="Open this run's best checkpoint and write with it"),
+        Binding("W", "write_newest", "write with the newest", id="train.write-newest", show=False,
+                tooltip="Open this run's newest checkpoint and write with it"),
         Binding("r", "resume_run", "resume", id="train.resume",
                 tooltip="Train this run further from where it was stopped"),
         Binding("r", "extend", "more steps", id="train.extend",
@@ -196,13 +198,14 @@ A trainer keeps training when you close the app."""
         self._stale |= self.session.grown or any(grown)
         if mark != self._shown or (self._stale and monotonic() - self._drawn >= self.draw_every):
             self._shown, self._stale, self._drawn = mark, False, monotonic()
-            self._samples.show(self._history.samples)
             self._draw()
 
     def _draw(self) -> None:
         """Show the run as far as it is to be seen."""
         run, history, curves = self._run, self._history, self._curves
         curves.look(run, history)
+        until = math.inf if curves.until is None else curves.until
+        self._samples.show([sample for sample in history.samples if sample.step <= until])
         if run is None:
             self._chart.picture = curves.picture(
                 curves.story(), self._poet_val, (), [with_keys(self, line) for line in _BEFORE]
@@ -236,7 +239,8 @@ A trainer keeps training when you close the app."""
     def _ending(self, run: Run) -> str:
         """What can be done with a run that trains no more."""
         if self._curves.until is not None:
-            words = f"replay: step {self._curves.until:,}   {{train.replay}} ends it"
+            whose = "the poet's own training, replayed" if run.built_in else "replay"
+            words = f"{whose}: step {self._curves.until:,} · {{train.replay}} ends it"
             return with_keys(self, words)
         if self.session.watched is None:
             words = "this is how the poet learned; {train.new-run} trains a model of your own"
@@ -259,9 +263,12 @@ A trainer keeps training when you close the app."""
         picture, updates = self._chart.picture, self._history.updates
         step = self._curves.step_at(x)
         parts = [f"step {step:,}"]
-        for name, series in (("train", picture.train.smooth), ("val", picture.val.raw)):
-            if (point := series.at(x)) is not None:
-                parts.append(f"{name} {loss_text(point[1])}")
+        if (point := picture.train.smooth.at(x)) is not None:
+            parts.append(f"train {loss_text(point[1])}")
+        if (measured := self._curves.measured_near(step)) is not None:
+            where = f" @ {measured.step:,}" if measured.step != step else ""
+            estimate = "~" * measured.early
+            parts.append(f"val {estimate}{loss_text(measured.val)}{where}")
         if len(updates.steps):
             place = min(bisect_left(updates.steps, step), len(updates.steps) - 1)
             if math.isfinite(updates.learning_rates[place]):

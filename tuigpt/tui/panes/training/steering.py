@@ -9,6 +9,7 @@ from tuigpt.runs.control import ACTIONS
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.status import ALIVE
 from tuigpt.tui.asking import ask
+from tuigpt.tui.keys import with_keys
 from tuigpt.tui.messages import Acknowledged, OpenCheckpoint, WatchRun
 from tuigpt.tui.panes.pane import Pane
 from tuigpt.tui.screens.change import LIVE, Change
@@ -35,7 +36,7 @@ class Steering(Pane):
                 return alive and self.state != "paused"
             case "unpause":
                 return self.state == "paused"
-        if action not in ("again", "extend", "resume_run", "write", "fork"):
+        if action not in ("again", "extend", "resume_run", "write", "write_newest", "fork"):
             return True
         if run is None or run.built_in:
             return False
@@ -47,7 +48,9 @@ class Steering(Pane):
             case "resume_run":
                 return self.state in ("stopped", "lost", "failed") and run.last is not None
             case "write":
-                return not alive and (run.best or run.last) is not None
+                return alive or run.last is not None
+            case "write_newest":
+                return run.last is not None
         return run.last is not None
 
     def step_read(self) -> int | None:
@@ -119,6 +122,15 @@ class Steering(Pane):
         checkpoint = (run.best or run.last) if run else None
         if checkpoint is not None:
             self.post_message(OpenCheckpoint(checkpoint))
+        else:
+            words = "no checkpoint to write with yet: {train.checkpoint} saves one"
+            self.post_message(Acknowledged(with_keys(self, words)))
+
+    def action_write_newest(self) -> None:
+        """Open the newest checkpoint, to write with it."""
+        run = self.session.watched
+        if run is not None and run.last is not None:
+            self.post_message(OpenCheckpoint(run.last))
 
     def action_resume_run(self) -> None:
         """Start a trainer that continues the watched run."""
