@@ -10,17 +10,22 @@ from typing import Any
 import pytest
 from conftest import MakeRun
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widgets import Input
 from tui.conftest import InkApp, OpenApp, entry, screen_text, session, settle, until
 
 from tuigpt.runs.folder import Checkpoint, Run, open_run
 from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.history import History
+from tuigpt.runs.metrics import SampleLine
 from tuigpt.runs.status import RunStatus
 from tuigpt.tui import app as app_module
 from tuigpt.tui.messages import OpenCheckpoint, WatchRun
+from tuigpt.tui.panes.checkpoints.details import Past, card
 from tuigpt.tui.panes.checkpoints.pane import CheckpointsPane
+from tuigpt.tui.panes.checkpoints.rows import CheckpointRow, RunRow
 from tuigpt.tui.widgets.row_list import RowList
 
 
@@ -364,3 +369,46 @@ async def test_the_card_tells_of_the_row_under_the_cursor(
         assert "2.500 nats = 3.61 bits" in shown and "step-000100.safetensors" in shown
         assert "1 layer · 2 heads · 8 wide · block 16" in shown
         await settle(pilot)
+
+
+def test_the_card_says_which_step_wrote_the_sample() -> None:
+    at = checkpoint(50)
+    row = CheckpointRow(run("verse", at), at)
+    samples = [SampleLine(step=n, prompt="To", text=" be") for n in (29, 50)]
+    own = card(row, Past([], samples, set()), 60, 12).plain
+    assert "│ To be" in own and "it wrote" not in own
+    other = card(row, Past([], samples[:1], set()), 60, 12).plain
+    assert "│ at step 29 it wrote:" in other and "│ To be" in other
+
+
+def test_how_a_run_was_stopped_is_said_once() -> None:
+    status = RunStatus("stopped", step=90, max_steps=5000, message="stopped at step 90")
+    stopped = replace(run("verse"), status=status)
+    words = card(RunRow(stopped, False, 0), None, 60, 12).plain
+    assert "stopped, step 90 of 5,000\n" in words
+
+
+async def test_only_rows_that_changed_are_drawn_again() -> None:
+    drawn: list[int] = []
+
+    class Counted(RowList):
+        def render_line(self, y: int) -> Strip:
+            drawn.append(y)
+            return super().render_line(y)
+
+    words = {"a": Content("one"), "b": Content("two"), "c": Content("three")}
+
+    class Listing(InkApp):
+        def compose(self) -> ComposeResult:
+            yield Counted("list", lambda key, width: words[key])
+
+    app = Listing()
+    async with app.run_test(size=(40, 12)) as pilot:
+        found = app.query_one(Counted)
+        found.set_rows(list(words), "a")
+        await pilot.pause()
+        drawn.clear()
+        words["b"] = Content.styled("two", "bold")
+        found.set_rows(list(words), "a")
+        await pilot.pause()
+        assert set(drawn) == {1}

@@ -73,6 +73,7 @@ class RowList(ScrollView, can_focus=True):
         super().__init__(id=name)
         self.draw = draw
         self._keys: Sequence[str] = ()
+        self._drawn: dict[int, tuple[str, Content]] = {}
 
     @property
     def keys(self) -> Sequence[str]:
@@ -89,6 +90,9 @@ class RowList(ScrollView, can_focus=True):
         Args:
             cursor_key: the row to put the cursor on, if it is there; else it stays in its place.
         """
+        if keys == self._keys and cursor_key == self.cursor_key:
+            self._refresh_changed()
+            return
         offset, before = self.scroll_offset, self.cursor_key
         row_in_view = self.cursor - offset.y
         self._keys = keys
@@ -100,6 +104,15 @@ class RowList(ScrollView, can_focus=True):
         self.refresh()
         if self.cursor_key != before and self.cursor_key is not None:
             self.post_message(self.Moved(self.cursor_key))
+
+    def _refresh_changed(self) -> None:
+        """Draw those rows in view again that have become others."""
+        top, width = self.scroll_offset.y, self._row_width
+        for at in range(top, min(top + self.size.height, len(self._keys))):
+            key, row = self._keys[at], self.draw(self._keys[at], width)
+            known = self._drawn.get(at)
+            if known is None or known[0] != key or not known[1].is_same(row):
+                self.refresh_line(at)
 
     @property
     def _row_width(self) -> int:
@@ -156,7 +169,10 @@ class RowList(ScrollView, can_focus=True):
         if at == self.cursor:
             name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
             base = self.get_visual_style(name)
-        row = self.draw(self._keys[at], width).truncate(width)
-        strips = Visual.to_strips(self, row, width, 1, base)
+        row = self.draw(self._keys[at], width)
+        if len(self._drawn) > 4 * self.size.height:
+            self._drawn.clear()
+        self._drawn[at] = self._keys[at], row
+        strips = Visual.to_strips(self, row.truncate(width), width, 1, base)
         strip = strips[0] if strips else Strip.blank(width, self.rich_style)
         return strip.extend_cell_length(width, base.rich_style).crop(0, width)

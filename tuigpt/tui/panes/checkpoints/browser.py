@@ -70,6 +70,7 @@ class Browser(Pane):
         self._been_at: set[str] = set()
         self._wanted = ""
         self._card_lines = 0
+        self._card_words: Content | None = None
         self._pasts: dict[str, tuple[object, Past]] = {}
         self.trash, self._trash_mark = TrashFacts(), 0
         self._filter = Input(placeholder="filter: a name, a text, @step, best …", id="filter",
@@ -199,14 +200,15 @@ class Browser(Pane):
         words = card(row, self._past(row.run), max(1, room.width), height)
         # Laying everything out anew takes longer than all else that a key does here.
         lines = words.plain.count("\n") + 1
-        self._card.update(words, layout=lines != self._card_lines)
-        self._card_lines = lines
+        if self._card_words is None or not words.is_same(self._card_words):
+            self._card.update(words, layout=lines != self._card_lines)
+        self._card_words, self._card_lines = words, lines
 
     def _past(self, run: Run) -> Past | None:
         """What its log tells; one that is not watched is read in the background."""
         history = self.session.history
         if self.session.watched is not None and run.folder == self.session.watched.folder:
-            return Past(history.val, history.samples)
+            return Past(history.val, history.samples, history.early)
         mark = (run.folder, _mark_of_log(run))
         known = self._pasts.get(run.name)
         if known is not None and known[0] == mark:

@@ -20,7 +20,7 @@ from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
 from tuigpt.files import UnreadableFile
 from tuigpt.generation.protocol import TextScore
-from tuigpt.loss import bits
+from tuigpt.loss import bits, can_be_best
 from tuigpt.runs.differences import differences
 from tuigpt.runs.folder import Checkpoint, Run
 from tuigpt.runs.growth import LENGTH
@@ -171,7 +171,10 @@ have written."""
         ]
         (_, left), (run, right) = self._sides
         others = [Other("b", run.name, _series(curves[1]))] if len(runs) == 2 else []
-        best = min(((y, x) for x, y in curves[0] if y == y), default=None)
+        best = min(
+            ((y, x) for x, y in curves[0] if y == y and can_be_best(x, x in pasts[0].early)),
+            default=None,
+        )
         self._chart.picture = Picture(
             val=_series(curves[0]),
             best=None if best is None else (float(best[1]), best[0]),

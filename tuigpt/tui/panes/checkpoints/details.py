@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +30,15 @@ THEN = ("model", "text", "training", "train", "whole val", "kept")
 
 @dataclass(frozen=True)
 class Past:
-    """What a run's log tells."""
+    """What a run's log tells.
+
+    Attributes:
+        early: steps of `val` that measured little text.
+    """
 
     val: Sequence[Point]
     samples: Sequence[SampleLine]
+    early: Set[int]
 
 
 def read_past(run: Run) -> Past:
@@ -49,7 +54,7 @@ def read_past(run: Run) -> Past:
         lines, _ = tail.read_new()
         history.add(lines)
         more = tail.more
-    return Past(history.val, history.samples)
+    return Past(history.val, history.samples, history.early)
 
 
 def card(row: Row, past: Past | None, width: int, height: int) -> Content:
@@ -120,11 +125,12 @@ def _of_run(run: Run, past: Past | None, width: int) -> list[Content]:
         words.append(f"{one_line(text.name)}, {text.characters:,} characters")
         words.append(f"{run.record.train.recipe}, seed {run.record.train.seed}")
         lines.append(Content(" · ".join(words)))
+    news = one_line(status.news)
     told = f"{status.state}, step {status.step:,} of {status.max_steps:,}"
     if status.seconds_left and status.alive:
         told += f", about {duration(status.seconds_left)} left"
     if not run.built_in:
-        lines.append(Content(f"{told}{f': {one_line(status.message)}' if status.message else ''}"))
+        lines.append(Content(f"{told}{f': {news}' if news else ''}"))
     best = run.best
     if best is not None:
         lines.append(Content(f"best val {loss_text(best.val_loss)} ★ at step {best.step:,}"))
@@ -180,7 +186,8 @@ def _curve(val: Sequence[Point], step: int, width: int) -> Content:
 
 
 def _sample(past: Past | None, step: int) -> list[Content]:
-    """What it wrote at the newest step up to this one, over several lines."""
+    """What it wrote at the newest step up to this one, over several lines; where that is another
+    step, it says so."""
     if past is None:
         return []
     earlier = [sample for sample in past.samples if sample.step <= step]
@@ -188,5 +195,11 @@ def _sample(past: Past | None, step: int) -> list[Content]:
         return []
     newest = earlier[-1]
     text = f"{newest.prompt}{newest.text}".strip()
-    lines = [one_line(line) for line in text.split("\n") if line.strip()][:3]
-    return [Content.assemble(("  │ ", "$foreground 50%"), line) for line in lines]
+    lines = [one_line(line) for line in text.split("\n") if line.strip()]
+    lines = lines[: 3 - (newest.step != step)]
+    bar = ("  │ ", "$foreground 50%")
+    shown = [Content.assemble(bar, line) for line in lines]
+    if newest.step != step:
+        when = (f"at step {newest.step:,} it wrote:", "$foreground-muted")
+        shown.insert(0, Content.assemble(bar, when))
+    return shown
