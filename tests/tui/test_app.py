@@ -686,3 +686,15 @@ async def test_four_words_are_explained_with_the_runs_numbers(
         ):  # fmt: skip
             await pilot.press(key)
             await until(pilot, partial(shows_in_flow, pilot, words))
+
+
+async def test_a_field_of_another_pane_is_found_explained_and_gone_to(
+    open_app: OpenApp, verse: Any
+) -> None:
+    async with open_app(80, 24) as pilot:
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: "^p commands" in screen_text(pilot))
+        await pilot.press("ctrl+p", *"number of samples")
+        await until(pilot, lambda: "│ How many texts to write at once, side" in screen_text(pilot))
+        await pilot.press("enter")
+        await until(pilot, lambda: pilot.app.focused is pilot.app.query_one("#sample-count"))

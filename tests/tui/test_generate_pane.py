@@ -68,7 +68,7 @@ class TestWriting:
             at = shown.index("and on [/INST]")
             assert shown[at - 1] == "He go[es] on"
             assert shown[at - 2].startswith("── 1 · verse@100 · seed ")
-            assert shown[at - 2].endswith("── 25 · 50/s ──")
+            assert shown[at - 2].endswith("── 25 · 50 tokens/s ──")
             assert shown[at + 2].startswith("next  ")
 
     async def test_a_slider_acts_in_mid_text_and_the_rule_says_where(

@@ -35,9 +35,9 @@ def test_its_life_on_its_rule() -> None:
     assert entry.right() == "reading weights …"
     written.take(Started(1, "To be", "", 0, 65))
     written.take(Tokens(1, " or", 3, ids=[1, 2, 3]))
-    assert entry.right(412.4) == "3 of 300 · 412/s"
+    assert entry.right(412.4) == "3 of 300 · 412 tokens/s"
     written.take(Done(1, 3, 0.01, False))
-    assert entry.right() == "3 · 300/s"
+    assert entry.right() == "3 · 300 tokens/s"
     assert written.whole == "To be or"
     assert written.one_command == replace(CONFIG, max_new_tokens=3)
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
-from tuigpt.cli.flags import add_json, add_settings, add_text, given_fields
+from tuigpt.cli.flags import add_essentials, add_json, add_settings, add_text, given_fields
 from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser
@@ -125,6 +125,7 @@ def _time_in_words(report: CostReport, timing: Calibration) -> str:
 def _add_flags(parser: Parser) -> None:
     add_text(parser)
     add_json(parser)
+    add_essentials(parser)
     add_settings(parser)
 
 

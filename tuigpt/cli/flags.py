@@ -31,6 +31,9 @@ _SECTIONS = {
 """Titles in the help for settings of a training; what is in none stands under "training"."""
 
 
+_ESSENTIAL = {"max_steps", "minutes"}
+"""Settings of a training that stand among the first flags."""
+
 _NOT_CHOSEN = {"vocab_size", "gelu"}
 """What no flag of a new model sets: the text decides the one, and only imported models differ in
 the other."""
@@ -53,17 +56,25 @@ def add_text(parser: Parser) -> None:
     )  # fmt: skip
 
 
-def add_settings(parser: Parser) -> None:
-    """All settings of a new run: the model's and the training's."""
-    model = parser.add_argument_group("model")
+def add_essentials(parser: Parser) -> Group:
+    """The settings of a new run that most people choose, before all the others."""
+    group = parser.add_argument_group("the essentials")
     parser.flag(
-        "--preset", group=model, choices=sorted(PRESETS),
+        "--preset", group=group, choices=list(PRESETS),
         help=f"size of the model (default {DEFAULT_PRESET})",
     )  # fmt: skip
+    everything = {entry.name for entry in fields(TrainConfig)}
+    _add_fields(parser, group, TrainConfig, leave_out=everything - _ESSENTIAL)
+    return group
+
+
+def add_settings(parser: Parser) -> None:
+    """All other settings of a new run: the model's and the training's."""
+    model = parser.add_argument_group("model")
     _add_fields(parser, model, GPTConfig, leave_out=_NOT_CHOSEN, default="the preset's")
     named = {name for names in _SECTIONS.values() for name in names}
     training = parser.add_argument_group("training")
-    _add_fields(parser, training, TrainConfig, leave_out=named)
+    _add_fields(parser, training, TrainConfig, leave_out=named | _ESSENTIAL)
     everything = {entry.name for entry in fields(TrainConfig)}
     for title, names in _SECTIONS.items():
         section = parser.add_argument_group(title)

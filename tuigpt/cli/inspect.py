@@ -8,7 +8,7 @@ from argparse import SUPPRESS, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuigpt.cli.flags import add_settings, add_text, given_fields
+from tuigpt.cli.flags import add_essentials, add_settings, add_text, given_fields
 from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.progress import ProgressLine, progress_text
@@ -112,6 +112,7 @@ def _add_flags(parser: Parser) -> None:
     add_text(parser)
     parser.flag("--json", action="store_true", help="JSON lines, for programs")
     parser.flag("--fetch", action="store_true", help=SUPPRESS)
+    add_essentials(parser)
     add_settings(parser)
 
 

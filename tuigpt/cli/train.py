@@ -6,7 +6,7 @@ import os
 import sys
 from argparse import SUPPRESS, Namespace
 
-from tuigpt.cli.flags import add_settings, add_text, count, given_fields
+from tuigpt.cli.flags import add_essentials, add_settings, add_text, count, given_fields
 from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser, filled
 from tuigpt.config import GPTConfig, TrainConfig
@@ -15,10 +15,11 @@ from tuigpt.paths import home_dir
 
 def _add_flags(parser: Parser) -> None:
     add_text(parser)
-    run = parser.add_argument_group("run")
+    first = add_essentials(parser)
     parser.flag(
-        "--name", group=run, type=filled, help="name of the run (default: from text and preset)"
+        "--name", group=first, type=filled, help="name of the run (default: from text and preset)"
     )
+    run = parser.add_argument_group("run")
     parser.flag(
         "--resume", group=run, type=filled, metavar="RUN",
         help="resume a run that was stopped, or one that is finished with more steps",

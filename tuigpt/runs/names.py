@@ -35,10 +35,14 @@ def find_run(name: str, home: Path) -> Run:
                 f"{POET!r} is the built-in model, not a run: it writes, but it cannot be stopped or"
                 " trained on"
             )
-        known = [f.name for f in run_folders(home)]
-        there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
-        raise UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}")
+        raise _no_run(name, home)
     return open_run(runs_dir(home) / name)
+
+
+def _no_run(name: str, home: Path, others: str = "") -> UserError:
+    known = [f.name for f in run_folders(home)]
+    there = f"there are {', '.join(known[:8])}" if known else "there are no runs yet"
+    return UserError(f"no run {name!r} in {str(runs_dir(home))!r}: {there}{others}")
 
 
 def find_model(name: str, home: Path) -> Run:
@@ -47,7 +51,11 @@ def find_model(name: str, home: Path) -> Run:
     Raises:
         UserError: there is none.
     """
-    return open_poet() if name == POET and not is_run(name, home) else find_run(name, home)
+    if is_run(name, home):
+        return find_run(name, home)
+    if name == POET:
+        return open_poet()
+    raise _no_run(name, home, f"; {POET} is the built-in model")
 
 
 def find_checkpoint(spec: str, home: Path) -> Checkpoint:

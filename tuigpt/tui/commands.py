@@ -11,8 +11,10 @@ from textual.actions import parse
 from textual.app import App
 from textual.dom import DOMNode
 from textual.widget import Widget
+from textual.widgets import Input
 
 from tuigpt.tui.keys import bindings_of, spelled, with_keys
+from tuigpt.tui.panes.pane import Pane
 from tuigpt.tui.widgets.slider import Slider
 
 
@@ -40,7 +42,7 @@ def all_commands(app: App[Any], places: Sequence[Widget], *extra: Command) -> li
     own = [command for command in commands_of(app) if command.title != "view: commands"]
     nodes = [node for place in places for node in place.walk_children(with_self=True)]
     nodes.sort(key=lambda node: isinstance(node, Slider))
-    theirs = [command for node in nodes for command in commands_of(node)]
+    theirs = [command for node in nodes for command in (*commands_of(node), *_to_field(node))]
     away = [command for command in own if command.title.startswith("app: ")]
     rest = [command for command in own[1:] if command not in away]
     return [own[0], *theirs, *rest, *extra, *away]
@@ -64,6 +66,20 @@ def commands_of(node: DOMNode) -> Iterator[Command]:
             spelled(node.app, binding),
             partial(_run, node.app, node, binding.action),
         )  # fmt: skip
+
+
+def _to_field(node: DOMNode) -> Iterator[Command]:
+    """Going to a field that has a name; that is the title of it."""
+    if isinstance(node, Input) and node.name:
+        yield Command(node.name, str(node.tooltip), "", partial(_go_to, node))
+
+
+def _go_to(node: Widget) -> None:
+    """Focus a field, on the pane that it stands in."""
+    pane = next(at for at in node.ancestors if isinstance(at, Pane))
+    app: Any = node.app
+    app.action_show_pane(pane.id)
+    node.focus()
 
 
 async def _run(app: App[Any], node: DOMNode, action: str) -> None:

@@ -311,7 +311,18 @@ class TestList:
 def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
         (["--help"], ["train", "generate", "list", "stop", "--home"]),
-        (["train", "--help"], ["--max-steps", "--val-fraction", "--resume", "default 5000"]),
+        (
+            ["train", "--help"],
+            [
+                "--preset {tiny,small,medium,large}",
+                "--max-steps",
+                "--minutes",
+                "--name",
+                "--resume",
+                "--val-fraction",
+                "default 5000",
+            ],
+        ),
         (["generate", "--help"], ["--temperature", "--top-k", "--seed", "default 0.8"]),
     ):
         with pytest.raises(SystemExit) as ended:

@@ -90,8 +90,10 @@ class TestFindingRuns:
             find_run("x", home)
         make_run("verse", created=10)
         make_run("prose", created=20)
-        with pytest.raises(UserError, match="no run 'x' in .*: there are prose, verse"):
+        with pytest.raises(UserError, match="no run 'x' in .*: there are prose, verse$"):
             find_run("x", home)
+        with pytest.raises(UserError, match="prose, verse; poet is the built-in model$"):
+            find_checkpoint("x", home)
 
     @pytest.mark.parametrize("name", ["../verse", "", ".", "verse/", "x" * 5000, "a\0b"])
     def test_a_name_never_leads_outside(self, make_run: MakeRun, home: Path, name: str) -> None:

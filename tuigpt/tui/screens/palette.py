@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Input, OptionList
+from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
 from tuigpt.tui.commands import Command
@@ -44,8 +44,9 @@ class Palette(Dialog[Command]):
         border: round $primary; background: $surface; padding: 0 1;
     }
     Palette Input { background: transparent; }
+    Palette #about { height: auto; max-height: 2; color: $foreground-muted; margin-top: 1; }
     Palette OptionList {
-        height: auto; max-height: 18; border: none; padding: 0; background: transparent;
+        height: auto; max-height: 16; border: none; padding: 0; background: transparent;
         text-wrap: nowrap; text-overflow: ellipsis;
     }
     """
@@ -57,11 +58,13 @@ class Palette(Dialog[Command]):
         self._input = Input(placeholder=placeholder, compact=True, id="search")
         self._list = Choices(id="found", compact=True, markup=False)
         self._list.can_focus = False
+        self._about = Static(id="about", markup=False)
 
     def compose(self) -> ComposeResult:
         with Vertical():
             yield self._input
             yield self._list
+            yield self._about
 
     def on_mount(self) -> None:
         self.set_focus(self._input)
@@ -86,6 +89,12 @@ class Palette(Dialog[Command]):
         if not self._found:
             self._list.add_option(Option("nothing of that name", disabled=True))
         self._list.highlighted = 0 if self._found else None
+
+    @on(OptionList.OptionHighlighted)
+    def _explain(self, event: OptionList.OptionHighlighted) -> None:
+        """Show in full what a narrow list cuts off."""
+        if event.option_index < len(self._found):
+            self._about.update(self._found[event.option_index].help)
 
     def action_move(self, how: str) -> None:
         if self._found:

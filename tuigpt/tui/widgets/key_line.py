@@ -13,6 +13,12 @@ from tuigpt.tui.keys import bindings_of
 AT_THE_END = ("view.help", "app.quit")
 """Ids of what always stands at the right end, wherever one is."""
 
+COMMANDS, ROOMY = "view.commands", 80
+"""What finds all that the line has no room for, and the width from which on it is never cut."""
+
+_LATER = "chart."
+"""Beginning of the ids that come after the others: a chart has the focus on its pane."""
+
 
 class KeyLine(Widget):
     """Keys and what each does; a click presses one. Help and the way out are never cut.
@@ -35,19 +41,21 @@ class KeyLine(Widget):
         self.auto_links = False
         self._keys: list[Content] = []
         self._end = Content("")
+        self._commands = Content("")
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
 
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if self.is_attached and screen is self.screen:
-            keys, end = self._read_bindings()
-            if (keys, end) != (self._keys, self._end):
-                self._keys, self._end = keys, end
+            read = self._read_bindings()
+            if read != (self._keys, self._commands, self._end):
+                self._keys, self._commands, self._end = read
                 self.refresh()
 
-    def _read_bindings(self) -> tuple[list[Content], Content]:
-        """Every binding to be shown, those of a group with their one description."""
+    def _read_bindings(self) -> tuple[list[Content], Content, Content]:
+        """Every binding to be shown, those of a group with their one description; then that of the
+        commands, and the end."""
         shown: dict[str, list[Binding]] = {}
         end: dict[str, Binding] = {}
         focused = self.screen.focused
@@ -66,9 +74,15 @@ class KeyLine(Widget):
         for binding in bindings_of(self.app):  # above a dialog, those that work everywhere
             if binding.id in AT_THE_END and binding.priority:
                 end.setdefault(binding.id, next(iter(binding.make_bindings([binding]))))
-        keys = [self._one(bindings, what) for what, bindings in shown.items()]
+        ordered = sorted(shown.items(), key=lambda item: str(item[1][0].id).startswith(_LATER))
+        keys, commands = [], Content("")
+        for what, bindings in ordered:
+            if bindings[0].id == COMMANDS:
+                commands = self._one(bindings, what)
+            else:
+                keys.append(self._one(bindings, what))
         ends = [self._one([end[name]], end[name].description) for name in AT_THE_END if name in end]
-        return keys, Content("").join(ends)
+        return keys, commands, Content("").join(ends)
 
     def _one(self, bindings: list[Binding], what: str) -> Content:
         parts: list[Content | str | tuple[str, str]] = [" "]
@@ -84,12 +98,17 @@ class KeyLine(Widget):
     def render(self) -> Content:
         """As many keys as there is room for, none of them cut, and the end at the right."""
         room = self.size.width - self._end.cell_length
+        keys, commands = self._keys, self._commands
+        if self.size.width < ROOMY:
+            keys, commands = [*keys, commands], Content("")
+        room -= commands.cell_length
         line = Content("")
-        for key in self._keys:
+        for key in keys:
             if line.cell_length + key.cell_length > room:
                 break
             line = Content.assemble(line, key)
-        return Content.assemble(line, " " * max(0, room - line.cell_length), self._end)
+        blank = " " * max(0, room - line.cell_length)
+        return Content.assemble(line, commands, blank, self._end)
 
     def action_press(self, key: str) -> None:
         self.app.simulate_key(key)

@@ -71,6 +71,11 @@ train."""
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "mark", "mark", id="checkpoints.mark",
                 tooltip="Mark this checkpoint, to act on several together"),
+        Binding("c", "compare", "compare", id="checkpoints.compare",
+                tooltip="Two checkpoints side by side: the two that are marked, or the marked one,"
+                        " else the open one, and this one"),
+        Binding("v", "evolution", "evolution", id="checkpoints.evolution",
+                tooltip="The same prompt and seed at every checkpoint of this run"),
         Binding("slash", "filter", "filter", id="checkpoints.filter", key_display="/",
                 tooltip="Show only what has the words that you type"),
         Binding("s", "sort", "sort", id="checkpoints.sort", show=False,
@@ -81,11 +86,6 @@ train."""
                 tooltip="Hide the checkpoints of this run"),
         Binding("right", "fold(False)", "unfold", id="checkpoints.unfold", show=False,
                 tooltip="Show the checkpoints of this run"),
-        Binding("v", "evolution", "evolution", id="checkpoints.evolution",
-                tooltip="The same prompt and seed at every checkpoint of this run"),
-        Binding("c", "compare", "compare", id="checkpoints.compare",
-                tooltip="Two checkpoints side by side: the two that are marked, or the marked one,"
-                        " else the open one, and this one"),
         Binding("x,delete", "delete", "delete", id="checkpoints.delete", key_display="x",
                 tooltip="Put the marked checkpoints, or this one, or this run into the trash"),
         Binding("u", "undo", "undo", id="checkpoints.undo",

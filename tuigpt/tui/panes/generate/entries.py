@@ -63,10 +63,10 @@ class Entry:
         if text.over:
             how = f"stopped at {text.count:,}" if text.stopped else f"{text.count:,}"
             pace = text.drawn / text.seconds if text.seconds else 0.0
-            return f"{how} · {pace:,.0f}/s" if pace >= 1 else how
+            return f"{how} · {pace:,.0f} tokens/s" if pace >= 1 else how
         length = text.config_now.max_new_tokens
         of = "" if length >= ENDLESS else f" of {length:,}"
-        return f"{text.count:,}{of}" + (f" · {speed:,.0f}/s" if speed and speed >= 1 else "")
+        return f"{text.count:,}{of}" + (f" · {speed:,.0f} tokens/s" if speed and speed >= 1 else "")
 
 
 def _settings(text: WrittenText) -> list[str]:

@@ -63,7 +63,7 @@ MEASURES: Sequence[Measure] = (
     Measure("real words", lambda text: text.facts.real_words if text.facts else None,
             lambda value: f"{_share(value)} real words", descending=True),
     Measure("line length", line_length, lambda value: f"{value:.0f} a line"),
-    Measure("evenness of lines", line_spread, lambda value: f"lines ±{value:.0f}"),
+    Measure("evenness of lines", line_spread, lambda value: f"±{value:.0f} a line"),
 )  # fmt: skip
 
 
@@ -90,5 +90,6 @@ def in_words(text: WrittenText) -> str:
         if text.facts.real_words is not None:
             parts.append(f"{_share(text.facts.real_words)} real words")
     if lengths is not None:
-        parts.append(f"lines {lengths:.0f} ±{line_spread(text) or 0:.0f}")
+        spread = line_spread(text) or 0
+        parts.append(f"{lengths:.0f} ±{spread:.0f} characters a line")
     return " · ".join(parts)

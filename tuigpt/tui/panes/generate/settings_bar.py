@@ -109,16 +109,18 @@ class SettingsBar(Vertical):
         )  # fmt: skip
         self._length = Input(
             str(kept.length or DEFAULTS.max_new_tokens), id="length", compact=True,
-            restrict=r"\d{0,7}",
+            restrict=r"\d{0,7}", name="generate: length",
             placeholder="endless",
             tooltip="How many tokens to write; empty: until it is stopped",
         )  # fmt: skip
         self._seed = Input(
             placeholder="new each time", id="seed", compact=True, restrict=r"\d{0,18}",
+            name="generate: seed",
             tooltip="The same seed writes the same text again; empty draws one each time",
         )  # fmt: skip
         self._samples = Input(
             "1", id="sample-count", compact=True, restrict=r"\d{0,3}", placeholder="1",
+            name="generate: number of samples",
             tooltip="How many texts to write at once, side by side, with seeds in a row",
         )  # fmt: skip
         self._past = Label(id="past", markup=False)

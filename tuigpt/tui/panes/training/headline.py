@@ -64,6 +64,8 @@ class Headline(Widget):
         elif story.estimate is not None:
             numbers = f"val {val_text(None, story.estimate)}"
         gap = "" if story.gap is None else f"gap {story.gap:.2f}"
+        if story.gap is not None and story.gap < 0:
+            gap = f"val {-story.gap:.2f} below train"
         right = [Content.styled(text, "$foreground 80%") for text in (numbers, gap)]
         if readout:
             right = [Content(""), Content.styled(readout, "$foreground")]
