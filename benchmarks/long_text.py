@@ -14,7 +14,7 @@ import time
 
 from textual.app import App, ComposeResult
 
-from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.tui.widgets.transcript import Rule, Transcript
 
 CHARACTERS = 1_000_000
 PIECE = "And though the king of all "
@@ -38,7 +38,8 @@ async def measure() -> None:
             began = time.perf_counter()
             for number in range(tenth // len(PIECE)):
                 transcript.append(PIECE + "\n" * (number % 3 == 0))
-                transcript.set_rule(1, "1 · poet", f"{part * tenth + number * len(PIECE):,}")
+                count = f"{part * tenth + number * len(PIECE):,}"
+                transcript.set_rule(1, Rule(["1", "poet"], right=[count]))
                 if number % 50 == 0:  # it is drawn now and then
                     await pilot.pause(0)
             each = (time.perf_counter() - began) / tenth

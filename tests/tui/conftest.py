@@ -28,6 +28,7 @@ from tuigpt.generation.protocol import (
     TextFacts,
     TextScore,
     Tokens,
+    Unseen,
     Verified,
     WindowSpeeds,
 )
@@ -114,6 +115,9 @@ class FakeWriter:
     async def score(self, checkpoint: Path, text: str) -> TextScore:
         nats = [0.5 + len(checkpoint.stem) % 2] * (len(text) - 1)
         return TextScore(text, "", 0, len(nats), nats, 0.5, 0.72, 1.6, [1] * len(text))
+
+    async def unseen(self, checkpoint: Path) -> Unseen:
+        return Unseen("verse", "and so it ends")
 
     async def window_speeds(self, checkpoint: Path) -> WindowSpeeds:
         return WindowSpeeds(24.4, 1300.0)

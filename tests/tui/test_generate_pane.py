@@ -68,7 +68,7 @@ class TestWriting:
             at = shown.index("and on [/INST]")
             assert shown[at - 1] == "He go[es] on"
             assert shown[at - 2].startswith("── 1 · verse@100 · seed ")
-            assert shown[at - 2].endswith("── 25 · 50 tokens/s ──")
+            assert shown[at - 2].endswith("── 25 · 50 characters/s ──")
             assert shown[at + 2].startswith("next  ")
 
     async def test_a_slider_acts_in_mid_text_and_the_rule_says_where(
@@ -97,6 +97,40 @@ class TestWriting:
             await pilot.press("ctrl+g", "enter")
             await until(pilot, lambda: len(writer.asked) == 2)
             assert [asked["config"].top_p for asked in writer.asked] == [0.9, 1.0]
+
+    async def test_letters_on_a_slider_are_meant_for_the_prompt(self, open_app: OpenApp) -> None:
+        async with open_app(80, 24) as pilot:
+            await pilot.press(*"He", "enter", "tab", "-", *"hello")  # what was sent is replaced
+            await until(pilot, lambda: shows(pilot, "│ hello "))
+            assert shows(pilot, " 0.80 ")
+
+    async def test_what_is_typed_into_a_field_that_was_clicked_replaces_its_value(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with open_app(80, 24, writer=writer) as pilot:
+            await pilot.click("#sample-count")
+            await pilot.press("2")
+            await pilot.click("#length")
+            await pilot.press("9", "ctrl+g", "enter")
+            await until(pilot, lambda: writer.asked)
+            assert writer.asked[0]["samples"] == 2
+            assert writer.asked[0]["config"].max_new_tokens == 9
+
+    @pytest.mark.parametrize(
+        ("columns", "past"),
+        [
+            (60, "samples 1"),
+            (80, "samples 1    rolling 1.3k/s f7 exact 24/s"),
+            (96, "samples 1    rolling 1.3k tokens/s f7 exact 24 tokens/s"),
+            (161, "│ samples 1    rolling 1.3k/s f7 exact 24/s"),
+        ],
+    )
+    async def test_settings_are_never_cut(self, open_app: OpenApp, columns: int, past: str) -> None:
+        async with open_app(columns, 24) as pilot:
+            await pilot.press("ctrl+t" if columns > 100 else "ctrl+g")
+            await until(pilot, lambda: past in screen_text(pilot))
+            assert past + "…" not in screen_text(pilot)
+            assert shows(pilot, "seed new each time")
 
     async def test_it_can_come_all_at_once(self, open_app: OpenApp, writer: FakeWriter) -> None:
         writer.hold = 3
@@ -330,10 +364,20 @@ class TestSideBySide:
             await pilot.press("right", "s")
             await press(pilot, "space", f"── 2 ★ · seed {first + 1} ──")
             await pilot.press("space")
-            await press(pilot, "enter", f"★ · verse@100 · ‹ 2 of 3 › · seed {first + 1}")
+            await press(pilot, "enter", f"★ · verse@100 · seed {first + 1} · ‹ 2 of 3 ›")
             assert shows(pilot, "HeGO[ES] ON") or shows(pilot, "He GO[ES] ON")
             await pilot.press("shift+tab", "g")
             await until(pilot, lambda: isinstance(pilot.app.screen, Grid))
+
+    async def test_the_one_under_the_cursor_is_looked_into(
+        self, open_app: OpenApp, writer: FakeWriter
+    ) -> None:
+        async with self.three(open_app, writer) as pilot:
+            await pilot.press("right", "f3")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Inside))
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(pilot.app.screen, Grid))
+            await press(pilot, "escape", "‹ 2 of 3 ›")
 
     async def test_they_are_stopped_together_and_chosen_by_mouse(
         self, open_app: OpenApp, writer: FakeWriter

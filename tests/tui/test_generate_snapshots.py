@@ -82,13 +82,13 @@ class TestStates:
         writer.hold = 8
         writer.configs.append(SampleConfig(temperature=1.05, top_k=11))
         writer.go_on.set()
-        assert shows((120, 40), ("T o enter", "T 0.80 → 1.05 at 8"), ("tab", TIMED))
+        assert shows((120, 40), ("T o enter", "T 0.80 → 1.05 at 8"), ("tab", "f7 exact"))
 
     def test_heat_map(self, shows: Any) -> None:
         assert shows((80, 24), ("T o enter", TIMED), ("shift+tab f3 right", "2 of 25"))
 
     def test_distribution(self, shows: Any) -> None:
-        assert shows((120, 40), ("T o enter", TIMED), ("f3", "is what the seed draws"))
+        assert shows((120, 40), ("T o enter", "f7 exact"), ("f3", "is what the seed draws"))
 
     def test_grid(self, shows: Any) -> None:
         steps = ("tab tab tab tab tab backspace 7 ctrl+g", "samples 7"), ("T o enter", "real words")

@@ -52,6 +52,16 @@ class TestTheFile:
         keep(home, [some("a", starred=True), KeptText("b", deleted=True)])
         assert [(text.id, text.starred) for text in read_texts(home)] == [("a", True)]
 
+    def test_the_choice_among_siblings_holds_until_another_is_written(self, home: Path) -> None:
+        def shown() -> list[str]:
+            return [text.id for text in read_texts(home) if text.shown]
+
+        keep(home, [some("a", shown=True), some("b")])
+        keep(home, [KeptText("b", chosen=True), KeptText("gone", chosen=True)])
+        assert shown() == ["b"]
+        keep(home, [some("c", shown=True)])
+        assert shown() == ["c"]
+
     @pytest.mark.parametrize(
         "line",
         [b"{", b"[]", b"\xff\xfe", b'{"id": 3}', b'{"id": "x", "config": {"temperature": -1}}',
@@ -95,6 +105,20 @@ class TestTheNextStart:
             await until(pilot, lambda: "│ He " in screen_text(pilot))
             await pilot.press("f2")  # its tokens are known still
             await until(pilot, lambda: "[/INST] and on" in screen_text(pilot))
+
+    async def test_the_sample_that_was_chosen_stands_there_and_is_looked_into(
+        self, open_app: OpenApp, make_run: MakeRun
+    ) -> None:
+        make_run("verse", {100: 1.5})
+        async with open_app(80, 24) as pilot:
+            await pilot.press(*["tab"] * 5, "3", "ctrl+g", *"He", "enter")
+            await until(pilot, lambda: "real words" in screen_text(pilot))
+            await pilot.press("right", "enter")
+            await until(pilot, lambda: "‹ 2 of 3 ›" in screen_text(pilot))
+        async with open_app(80, 24) as pilot:
+            await until(pilot, lambda: "‹ 2 of 3 ›" in screen_text(pilot))
+            await pilot.press("f3")
+            await until(pilot, lambda: "│ He go[es] on⏎" in screen_text(pilot))
 
     async def test_unless_that_is_switched_off(
         self, open_app: OpenApp, make_run: MakeRun, home: Path

@@ -83,6 +83,9 @@ async def test_two_checkpoints_are_held_against_each_other(make_run: MakeRun, ho
         shown = screen_text(pilot)
         assert "verse@400 and prose@100" in shown
         assert "To be or not one two three four" in shown  # the left one's text
+        # Measured on neither's own text, which the weaker model would find the less surprising.
+        assert "surprise at the beginning of verse's validation part" in shown
+        assert "and so it ends" in shown
         assert "1.800 nats = 2.60 bits" in shown and "2.250 nats = 3.25 bits" in shown
 
 

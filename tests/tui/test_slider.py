@@ -201,10 +201,8 @@ class TestKeys:
         ("keys", "expected"),
         [
             ("right", 41),
-            ("l", 41),
             ("up", 41),
             ("left", 39),
-            ("h", 39),
             ("down", 39),
             ("shift+right", 50),
             ("pageup", 50),

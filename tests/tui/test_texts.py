@@ -27,24 +27,50 @@ def text(config: SampleConfig = CONFIG) -> WrittenText:
     return WrittenText(CHECKPOINT, "To be", config)
 
 
+def left(entry: Entry) -> str:
+    return entry.rule().fitting(200)[0]
+
+
+def test_facts_that_do_not_fit_are_left_out_whole_and_the_seed_last() -> None:
+    rule = Entry(3, [text(replace(CONFIG, temperature=1.25)), text()]).rule(412.4)
+    shown = [" | ".join(rule.fitting(room)) for room in (74, 65, 54, 45, 20, 12)]
+    assert shown == [
+        "3 · verse@100 · seed 7 · ‹ 1 of 2 › · T 1.25 | 0 of 300 · 412 characters/s",
+        "3 · verse@100 · seed 7 · ‹ 1 of 2 › · T 1.25 | 0 of 300 · 412/s",
+        "3 · verse@100 · seed 7 · ‹ 1 of 2 › · T 1.25 | 0 of 300",
+        "3 · verse@100 · seed 7 · ‹ 1 of 2 › | 0 of 300",
+        "3 · seed 7 | 0 of 300",
+        "3 · seed 7 | ",
+    ]
+
+
+def test_a_text_stopped_before_its_first_token_keeps_its_prompt() -> None:
+    written = text()
+    written.stop()
+    assert written.parts() == [("prompt", "To be"), ("text", "")]
+    written.go_on(CONFIG, "sliding")
+    assert written.parts() == []  # the model's reading of it comes
+    assert written.take(Started(1, "To be", "", 0, 65)) == [("prompt", "To be")]
+
+
 def test_its_life_on_its_rule() -> None:
     written = text()
     entry = Entry(3, [written])
-    assert entry.left() == "3 · verse@100 · seed 7"
+    assert left(entry) == "3 · verse@100 · seed 7"
     written.take(Loading(1))
-    assert entry.right() == "reading weights …"
+    assert entry.progress() == ["reading weights …"]
     written.take(Started(1, "To be", "", 0, 65))
     written.take(Tokens(1, " or", 3, ids=[1, 2, 3]))
-    assert entry.right(412.4) == "3 of 300 · 412 tokens/s"
+    assert entry.progress(412.4)[0] == "3 of 300 · 412 characters/s"
     written.take(Done(1, 3, 0.01, False))
-    assert entry.right() == "3 · 300 tokens/s"
+    assert entry.progress() == ["3 · 300 characters/s", "3 · 300/s", "3"]
     assert written.whole == "To be or"
     assert written.one_command == replace(CONFIG, max_new_tokens=3)
 
 
 def test_only_settings_that_differ_from_the_default_are_told() -> None:
     config = replace(CONFIG, temperature=1.25, top_k=0)
-    assert Entry(1, [text(config)]).left() == "1 · verse@100 · T 1.25 · k off · seed 7"
+    assert left(Entry(1, [text(config)])) == "1 · verse@100 · seed 7 · T 1.25 · k off"
 
 
 def test_a_setting_that_changed_on_the_way() -> None:
@@ -52,7 +78,7 @@ def test_a_setting_that_changed_on_the_way() -> None:
     written.take(Started(1, "To be", "", 0, 65))
     for at, temperature in ((88, 0.9), (88, 1.05), (150, 0.5)):
         written.take(ConfigChanged(1, at, replace(CONFIG, temperature=temperature)))
-    assert "T 0.80 → 1.05 at 88 → 0.50 at 150" in Entry(1, [written]).left()
+    assert "T 0.80 → 1.05 at 88 → 0.50 at 150" in left(Entry(1, [written]))
     notes = written.take(Done(1, 0, 0.1, False))
     assert "no one command" in notes[0][1]
     assert written.one_command is None

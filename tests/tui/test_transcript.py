@@ -13,7 +13,7 @@ from textual.selection import Selection
 from tui.conftest import InkApp
 
 from tuigpt.tui.widgets import transcript as transcript_module
-from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.tui.widgets.transcript import Rule, Transcript
 from tuigpt.tui.widgets.wrapping import wrap
 from tuigpt.wording import visible
 
@@ -274,7 +274,7 @@ class TestEntries:
             transcript = app.transcript
             for number, text in enumerate(("one", "two\n", "three"), 1):
                 transcript.open_entry(number)
-                transcript.set_rule(number, str(number), "")
+                transcript.set_rule(number, Rule([str(number)]))
                 transcript.append(text)
             transcript.append(" more", entry=1)
             transcript.append("again", entry=2)

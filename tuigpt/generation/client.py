@@ -29,6 +29,7 @@ from tuigpt.generation.protocol import (
     Last,
     NextToken,
     NextTokenFound,
+    ReadUnseen,
     Report,
     Score,
     Scored,
@@ -37,6 +38,8 @@ from tuigpt.generation.protocol import (
     TextFacts,
     TextScore,
     TimeWindows,
+    Unseen,
+    UnseenRead,
     Verified,
     Verify,
     Window,
@@ -201,6 +204,12 @@ class GeneratorClient:
         command = Compare(next(self._numbers), os.fsencode(checkpoint), list(texts))
         report = await self._answer(command)
         assert isinstance(report, Compared)
+        return report.found
+
+    async def unseen(self, checkpoint: Path) -> Unseen:
+        """Text that the model did not learn from. Raises UserError when there is none at hand."""
+        report = await self._answer(ReadUnseen(next(self._numbers), os.fsencode(checkpoint)))
+        assert isinstance(report, UnseenRead)
         return report.found
 
     async def window_speeds(self, checkpoint: Path) -> WindowSpeeds:

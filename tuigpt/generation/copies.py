@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuigpt.generation.protocol import Copies, Copy, TextFacts
+from tuigpt.errors import UserError
+from tuigpt.generation.protocol import Copies, Copy, TextFacts, Unseen
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.copies import (
     OnProgress,
@@ -18,6 +19,9 @@ from tuigpt.text.copies import (
     training_text,
 )
 from tuigpt.text.words import WordSearch, words_of
+
+UNSEEN_CHARACTERS = 500
+"""Characters that are read of a validation part: about as many as a model's texts are long."""
 
 
 def copies(
@@ -76,3 +80,30 @@ def compare(
         facts.append(TextFacts(share_copied(inside, len(text)), real / len(own) if own else None))
         start += len(text) + 1
     return facts
+
+
+def unseen(
+    corpus: CorpusFacts, cache: Path, progress: OnProgress = lambda done, total: None
+) -> Unseen:
+    """The beginning of the validation part, from its first whole line on.
+
+    Args:
+        corpus: of the text that the model was trained on (see `find_corpus`).
+        cache: folder with the texts that were fetched.
+        progress: called with the characters of that text read so far, and all of them.
+
+    Raises:
+        UserError: nothing was kept for validation, or the text is gone or has changed.
+    """
+    if not (corpus.train_characters and corpus.val_characters):
+        raise UserError("this checkpoint does not say where its validation text begins")
+    # A character before it, to see whether it begins with a whole line.
+    start, before, found = corpus.train_characters - 1, 0, ""
+    for chunk in training_text(corpus, cache, progress):  # to the end, which checks it
+        wanted = 2 * UNSEEN_CHARACTERS - len(found)
+        found += chunk[max(0, start - before) :][:wanted]
+        before += len(chunk)
+    line = found.find("\n") + 1
+    if line > UNSEEN_CHARACTERS or not found[line:].strip():
+        line = 1
+    return Unseen(corpus.name, found[line:][:UNSEEN_CHARACTERS])

@@ -13,6 +13,7 @@ weights must be read, any number of `CommandProgress`, and exactly one last repo
     Score       Scored
     FindCopies  CopiesFound
     Compare     Compared
+    ReadUnseen  UnseenRead
     TimeWindows WindowsTimed
     Verify      Verified
 
@@ -153,6 +154,17 @@ class TextFacts(msgspec.Struct, frozen=True):
     real_words: float | None
 
 
+class Unseen(msgspec.Struct, frozen=True):
+    """The beginning of the validation part of a training text.
+
+    Attributes:
+        corpus: name of the training text.
+    """
+
+    corpus: str
+    text: str
+
+
 class WindowSpeeds(msgspec.Struct, frozen=True):
     """Tokens a second, past the model's context, of one text."""
 
@@ -248,6 +260,14 @@ class Compare(_Message, frozen=True):
     checkpoint: PathBytes
     texts: Annotated[list[str], Meta(max_length=MAX_SAMPLES)]
     at_least: Annotated[int, Meta(ge=1, lt=2**31)] = 20
+
+
+class ReadUnseen(_Message, frozen=True):
+    """Command: read the beginning of the text that the model was measured on, and did not learn
+    from: the validation part of its training text."""
+
+    id: CommandId
+    checkpoint: PathBytes
 
 
 class TimeWindows(_Message, frozen=True):
@@ -379,6 +399,13 @@ class Compared(_Message, frozen=True):
     found: list[TextFacts]
 
 
+class UnseenRead(_Message, frozen=True):
+    """Report: the beginning of the validation part."""
+
+    id: CommandId
+    found: Unseen
+
+
 class WindowsTimed(_Message, frozen=True):
     """Report: tokens a second with each window."""
 
@@ -402,9 +429,10 @@ class Failed(_Message, frozen=True):
     message: str
 
 
-Work = Generate | NextToken | Score | FindCopies | Compare | TimeWindows | Verify
+Work = Generate | NextToken | Score | FindCopies | Compare | ReadUnseen | TimeWindows | Verify
 Command = Work | SetConfig | SetPace | Cancel
-Last = Done | NextTokenFound | Scored | CopiesFound | Compared | WindowsTimed | Verified | Failed
+Found = NextTokenFound | Scored | CopiesFound | Compared | UnseenRead | WindowsTimed | Verified
+Last = Done | Found | Failed
 Report = Loading | CommandProgress | Started | Tokens | ConfigChanged | Last
 
 

@@ -23,7 +23,7 @@ from tuigpt.errors import UserError
 from tuigpt.generation import judge
 from tuigpt.generation import protocol as p
 from tuigpt.generation.card import file_sha256
-from tuigpt.generation.copies import compare, copies
+from tuigpt.generation.copies import compare, copies, unseen
 from tuigpt.generation.decode import TextGenerator, read_prompt
 from tuigpt.generation.logprobs import logprobs
 from tuigpt.model.checkpoint import LoadedCheckpoint
@@ -136,6 +136,9 @@ class Server:
                 corpus = find_corpus(path, loaded.header.corpus)
                 facts = compare(corpus, command.texts, command.at_least, cache, progress)
                 return p.Compared(command.id, facts)
+            case p.ReadUnseen():
+                corpus = find_corpus(path, loaded.header.corpus)
+                return p.UnseenRead(command.id, unseen(corpus, cache, progress))
             case p.TimeWindows():
                 return p.WindowsTimed(command.id, judge.window_speeds(loaded))
             case p.Verify():

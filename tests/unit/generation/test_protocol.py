@@ -19,6 +19,7 @@ COMMANDS: list[p.Command] = [
     p.Score(1, b"c", "text"),
     p.FindCopies(1, b"c", "text", 12),
     p.Compare(1, b"c", ["one", "two"], 12),
+    p.ReadUnseen(1, b"c"),
     p.TimeWindows(1, b"c"),
     p.Verify(1, b"c", "x", CONFIG, ids=[1, 2]),
 ]
@@ -33,6 +34,7 @@ REPORTS: list[p.Report] = [
     p.Scored(1, p.TextScore("ab", "", 0, 1, [1.0], None, None, None)),
     p.CopiesFound(1, p.Copies("shakespeare", 0.5, [p.Copy(0, 20, 5, 1)])),
     p.Compared(1, [p.TextFacts(0.5, None)]),
+    p.UnseenRead(1, p.Unseen("verse", "To be\n")),
     p.WindowsTimed(1, p.WindowSpeeds(24.5, 300.0)),
     p.Verified(1, None, "00"),
     p.Failed(1, "no"),

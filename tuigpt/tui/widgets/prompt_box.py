@@ -123,5 +123,8 @@ class PromptBox(TextArea):
         """Insert a paste whole, newlines and all, with LF line ends."""
         event.prevent_default()
         event.stop()
-        text = with_line_feeds(event.text)
+        self.put(with_line_feeds(event.text))
+
+    def put(self, text: str) -> None:
+        """Write text where the cursor is, instead of what is selected."""
         self.replace(text, *self.selection, maintain_selection_offset=False)

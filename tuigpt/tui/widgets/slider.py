@@ -34,7 +34,7 @@ class Slider(Widget, can_focus=True):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding(
-            "left,h,down",
+            "left,down",
             "step(-1)",
             "Less",
             tooltip="One step less",
@@ -42,7 +42,7 @@ class Slider(Widget, can_focus=True):
             group=_ADJUST,
         ),
         Binding(
-            "right,l,up",
+            "right,up",
             "step(1)",
             "More",
             tooltip="One step more",
@@ -75,8 +75,8 @@ class Slider(Widget, can_focus=True):
     """
     | Key(s) | Description |
     | :- | :- |
-    | left,h,down | One step less. |
-    | right,l,up | One step more. |
+    | left,down | One step less. |
+    | right,up | One step more. |
     | shift+left,pagedown | Ten steps less. |
     | shift+right,pageup | Ten steps more. |
     | home | The lowest value. |

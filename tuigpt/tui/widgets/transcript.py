@@ -23,6 +23,44 @@ MAX_ROWS = 20_000
 """The oldest rows are forgotten beyond this number, so that memory levels off."""
 
 
+@dataclass(frozen=True)
+class Rule:
+    """What stands on the rule above an entry.
+
+    Attributes:
+        facts: on the left, the more important ones first.
+        keep: the one of them that stays where there is no room for others.
+        right: what stands on the right, in several ways of saying it, the longest first.
+    """
+
+    facts: Sequence[str] = ()
+    keep: str = ""
+    right: Sequence[str] = ("",)
+
+    def fitting(self, room: int) -> tuple[str, str]:
+        """What fits into so many columns: shorter words first, then fewer facts, each whole."""
+        facts = [_in_a_line(fact) for fact in self.facts]
+        keep = _in_a_line(self.keep)
+        for right in map(_in_a_line, self.right):
+            left = _joined(facts)
+            if cell_len(left) + cell_len(right) <= room:
+                return left, right
+        while cell_len(left) + cell_len(right) > room and len(facts) > 2:
+            facts.pop(next(n for n in range(len(facts) - 1, -1, -1) if facts[n] != keep))
+            left = _joined(facts)
+        if cell_len(left) + cell_len(right) > room:
+            right = ""
+        return left if cell_len(left) <= room else set_cell_size(keep, max(0, room)), right
+
+
+def _joined(facts: Sequence[str]) -> str:
+    return " · ".join(facts)
+
+
+def _in_a_line(text: str) -> str:
+    return visible(text).replace("\n", "⏎")
+
+
 class Transcript(ScrollView, can_focus=True):
     """Appended text in a few styles; new text keeps the end in view unless the user scrolled up.
 
@@ -87,7 +125,7 @@ class Transcript(ScrollView, can_focus=True):
         """
         super().__init__(name=name, id=id)
         self._from_below = from_below
-        self._rules: dict[int, tuple[str, str]] = {}
+        self._rules: dict[int, Rule] = {}
         self.set_reactive(Transcript.placeholder, placeholder)
         self._rows: list[Row] = []
         self._width = 0
@@ -180,11 +218,10 @@ class Transcript(ScrollView, can_focus=True):
         self._rows.append(Row([], True, entry, "rule"))
         self._changed(0, None)
 
-    def set_rule(self, entry: int, left: str, right: str) -> None:
+    def set_rule(self, entry: int, rule: Rule) -> None:
         """Put an entry's facts on its rule."""
-        facts = (visible(left).replace("\n", "⏎"), visible(right).replace("\n", "⏎"))
-        if self._rules.get(entry) != facts:
-            self._rules[entry] = facts
+        if self._rules.get(entry) != rule:
+            self._rules[entry] = rule
             # Only what is in view is drawn, so the search does not grow with the text.
             top = self.scroll_offset.y
             self.refresh_lines(top, 1)
@@ -297,12 +334,10 @@ class Transcript(ScrollView, can_focus=True):
         return self._wrapped[1]
 
     def _rule(self, entry: int | None, width: int) -> Strip:
-        """`── facts ───────── more facts ──`, cut on the left where there is no room."""
-        left, right = self._rules.get(entry, ("", "")) if entry is not None else ("", "")
+        """`── facts ───────── how far it is ──`."""
+        rule = self._rules.get(entry) if entry is not None else None
+        left, right = rule.fitting(width - 8) if rule else ("", "")
         right = f" {right} ──" if right else ""
-        room = width - cell_len(right) - 4
-        if cell_len(left) > room:
-            left = set_cell_size(left, room - 1) + "…" if room > 1 else ""
         left = f"── {left} " if left else "──"
         line = left + "─" * max(0, width - cell_len(left) - cell_len(right)) + right
         style = "chosen" if entry is not None and entry == self.chosen else "rule"

@@ -37,7 +37,7 @@ PROMPT = "To be or not"
 
 Side = tuple[Run, Checkpoint]
 
-BOTH = "both texts above"
+NO_TEXT = "type a text that neither has learned from"
 
 
 class Compare(Dialog[None]):
@@ -49,8 +49,8 @@ What differs between them, the validation losses of their runs on one chart with
 marked, what both write after one prompt with one seed, and how surprised both are by one text.
 
 In that text each token is coloured by surprise: green was expected, yellow and red were not. The \
-model with the fewer nats a character predicts it better. Without a text of yours it is what both \
-have written."""
+model with the fewer nats a character predicts it better. Without a text of yours it is the \
+beginning of the validation part of a training text: no model has learned from that of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("p", "prompt", "prompt", id="compare.prompt",
@@ -101,13 +101,14 @@ have written."""
                                 tooltip="What both texts begin with")  # fmt: skip
         self._seed = Input(str(seed), id="seed", compact=True, restrict=r"\d{0,18}",
                            tooltip="The same for both")  # fmt: skip
-        self._own = Input(id="own", compact=True, placeholder=BOTH,
+        self._own = Input(id="own", compact=True, placeholder=NO_TEXT,
                           tooltip="A text that both are asked about")  # fmt: skip
         self._texts = [Static("…", classes=c, markup=False) for c in ("first", "second")]
         self._told = [Static("…", classes=c, markup=False) for c in ("first", "second")]
         self._heats = [HeatText(), HeatText()]
         self._heats[0].add_class("first")
-        self._written = ["", ""]
+        self._unseen: str | None = None
+        self._why = ""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(id="page") as page:
@@ -202,7 +203,6 @@ have written."""
                     checkpoint, self._beginning.value, config
                 ):
                     whole = Content.assemble((visible(read), "bold $text-primary"), visible(text))
-                    self._written[n] = read + text
                     shown.update(Content("\n").join([rule, whole]))
             except UserError as error:
                 wrong = Content.styled(one_line(str(error)), "$text-error")
@@ -214,8 +214,14 @@ have written."""
         await self._measure()
 
     async def _measure(self) -> None:
-        """Show how surprised both are by one text: the user's, or what both wrote."""
-        text = self._own.value.replace("⏎", "\n") or "\n".join(self._written)
+        """Show how surprised both are by one text: the user's, or one that was not learned from."""
+        text = self._own.value.replace("⏎", "\n") or await self._read_unseen()
+        if not text:
+            for told, heat in zip(self._told, self._heats, strict=True):
+                told.update("")
+                heat.show("", [], [])
+            self._told[0].update(Content.styled(one_line(self._why), "$foreground-muted"))
+            return
         for n, (_, checkpoint) in enumerate(self._sides):
             rule = _rule(checkpoint.label)
             try:
@@ -228,6 +234,22 @@ have written."""
             tokens = _tokens(score)
             self._heats[n].show(tokens[0] if tokens else "", tokens[1:], score.surprises)
             self._heats[n].cursor = -2
+
+    async def _read_unseen(self) -> str:
+        """The beginning of a validation part, which the field then names; "" if there is none."""
+        if self._unseen is not None:
+            return self._unseen
+        for _, checkpoint in self._sides:
+            try:
+                found = await self._reader.unseen(checkpoint)
+            except UserError as error:
+                self._why = f"{NO_TEXT}: {error}"
+                continue
+            self._unseen = found.text
+            corpus = one_line(found.corpus) or "the text"
+            self._own.placeholder = f"the beginning of {corpus}'s validation part"
+            return found.text
+        return ""
 
     @on(Input.Submitted, "#own")
     def _text_given(self) -> None:

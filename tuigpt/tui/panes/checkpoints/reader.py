@@ -13,7 +13,7 @@ from typing import Protocol
 
 from tuigpt.config import SampleConfig
 from tuigpt.errors import UserError
-from tuigpt.generation.protocol import Copies, Failed, Report, Started, TextScore, Tokens
+from tuigpt.generation.protocol import Copies, Failed, Report, Started, TextScore, Tokens, Unseen
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.runs.growth import SHORTEST_COPY
 
@@ -28,6 +28,8 @@ class Generator(Protocol):
     async def copies(self, checkpoint: Path, text: str, at_least: int = ...) -> Copies: ...
 
     async def score(self, checkpoint: Path, text: str) -> TextScore: ...
+
+    async def unseen(self, checkpoint: Path) -> Unseen: ...
 
     async def close(self) -> None: ...
 
@@ -102,6 +104,14 @@ class Reader:
         if key not in self._scores:
             self._scores[key] = await self._generator.score(checkpoint.path, text)
         return self._scores[key]
+
+    async def unseen(self, checkpoint: Checkpoint) -> Unseen:
+        """Text that a checkpoint's model did not learn from.
+
+        Raises:
+            UserError: there is none at hand.
+        """
+        return await self._generator.unseen(checkpoint.path)
 
     async def close(self) -> None:
         """End the process."""

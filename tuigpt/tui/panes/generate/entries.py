@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tuigpt.config import SampleConfig
 from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
+from tuigpt.tui.widgets.transcript import Rule
 
 DEFAULTS = SampleConfig()
 
@@ -33,40 +34,51 @@ class Entry:
         """Which of the texts it is, from 0 on."""
         return next(n for n, other in enumerate(self.texts) if other is text)
 
-    def left(self) -> str:
-        """What stands on the left of its rule: what it is, and how it was drawn."""
+    def rule(self, speed: float | None = None) -> Rule:
+        """Its facts; the seed, which repeats the text, is the last to go.
+
+        Args:
+            speed: tokens a second, where it is being written.
+        """
+        seed = f"seed {self.text.config.seed}"
+        return Rule(self._facts(seed), seed, self.progress(speed))
+
+    def _facts(self, seed: str) -> list[str]:
+        """What it is, and how it was drawn."""
         text = self.text
-        facts = [f"{self.number}{' ★' * text.starred}", text.checkpoint.label]
+        facts = [f"{self.number}{' ★' * text.starred}", text.checkpoint.label, seed]
         if len(self.texts) > 1:
             facts.append(f"‹ {self.at + 1} of {len(self.texts)} ›")
         if text.branched_at is not None:
             origin = f" from {text.branched_from}" if text.branched_from else ""
             facts.append(f"branched{origin} at {text.branched_at:,}")
         facts += _settings(text)
-        facts.append(f"seed {text.config.seed}")
         if text.past_context:
             how = "rolling" if text.window == "rolling" else "exact"
             facts.append(f"{how} past {text.checkpoint.block_size:,}")
-        return " · ".join(facts)
+        return facts
 
-    def right(self, speed: float | None = None) -> str:
-        """What stands on the right of its rule: how far it is.
+    def progress(self, speed: float | None = None) -> list[str]:
+        """How far it is, and how quick; then in fewer words, and without the speed.
 
         Args:
             speed: tokens a second, where it is being written.
         """
         text = self.text
         if text.doing:
-            return text.doing
+            return [text.doing]
         if text.problem and not text.count:
-            return "failed"
+            return ["failed"]
         if text.over:
             how = f"stopped at {text.count:,}" if text.stopped else f"{text.count:,}"
-            pace = text.drawn / text.seconds if text.seconds else 0.0
-            return f"{how} · {pace:,.0f} tokens/s" if pace >= 1 else how
-        length = text.config_now.max_new_tokens
-        of = "" if length >= ENDLESS else f" of {length:,}"
-        return f"{text.count:,}{of}" + (f" · {speed:,.0f} tokens/s" if speed and speed >= 1 else "")
+            speed = text.drawn / text.seconds if text.seconds else 0.0
+        else:
+            length = text.config_now.max_new_tokens
+            how = f"{text.count:,}" + ("" if length >= ENDLESS else f" of {length:,}")
+        if not speed or speed < 1:
+            return [how]
+        unit = "characters" if text.count == len(text.written) else "tokens"
+        return [f"{how} · {speed:,.0f} {unit}/s", f"{how} · {speed:,.0f}/s", how]
 
 
 def _settings(text: WrittenText) -> list[str]:

@@ -27,7 +27,7 @@ from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.texts_view import TextsView
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.key_line import KeyLine
-from tuigpt.tui.widgets.transcript import Transcript
+from tuigpt.tui.widgets.transcript import Rule, Transcript
 from tuigpt.tui.widgets.wrapping import Row, wrap
 from tuigpt.wording import one_line, visible
 
@@ -176,10 +176,11 @@ class Cards(ScrollView, can_focus=False):
         return strip
 
 
-class Grid(Dialog[None]):
+class Grid(Dialog[Entry]):
     """Shows the siblings of an entry, also while they are being written.
 
-    The one that was chosen last is the one that stands in the transcript.
+    The one that was chosen last is the one that stands in the transcript. Dismisses with the entry
+    where that one is to be looked into.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -187,6 +188,8 @@ class Grid(Dialog[None]):
                 tooltip="Let this text stand in the transcript"),
         Binding("space", "read", "read", id="grid.read",
                 tooltip="Read the whole text; again for all of them"),
+        Binding("f3", "inside", "look inside", id="grid.inside",
+                tooltip="See what the model thought at each token of this text"),
         Binding("s", "star", "star", id="grid.star", tooltip="Mark the text with a star"),
         Binding("h", "hide", "hide", id="grid.hide",
                 tooltip="Take the text out of sight; u brings it back"),
@@ -264,13 +267,14 @@ class Grid(Dialog[None]):
         if hidden := sum(text.hidden for text in entry.texts):
             words.append(f"{hidden} hidden")
         if self._view.desk.entry is entry:
-            words.append(entry.right(self._view.desk.speed(entry)))
+            words.append(entry.progress(self._view.desk.speed(entry))[0])
         self._frame.border_title = Content(one_line(" · ".join(words)))
-        facts = in_words(text) if text else "all are hidden: u brings them back"
-        if self._why:
-            facts += f" · {self._why}"
-        elif text and text.problem:
-            facts = text.problem
+        if text is None:
+            facts = "all are hidden: u brings them back"
+        elif self._why or text.problem:
+            facts = self._why or text.problem
+        else:
+            facts = Rule(in_words(text)).fitting(self.app.size.width - 4)[0]
         self._facts.update(one_line(facts))
         self.refresh_bindings()
 
@@ -307,7 +311,7 @@ class Grid(Dialog[None]):
         match action:
             case "show_hidden":
                 return any(text.hidden for text in self._entry.texts)
-            case "card":
+            case "card" | "inside":
                 text = self._cards.text
                 return text is not None and text.over
             case "take" | "read" | "star" | "hide":
@@ -337,7 +341,8 @@ class Grid(Dialog[None]):
             self._whole.clear()
             self._whole.open_entry(0)
             number = self._entry.place(text) + 1
-            self._whole.set_rule(0, f"{number}{' ★' * text.starred} · seed {text.config.seed}", "")
+            seed = f"seed {text.config.seed}"
+            self._whole.set_rule(0, Rule([f"{number}{' ★' * text.starred}", seed], seed))
             self._whole.replace_entry(0, text.parts())
             self._whole.scroll_home(animate=False)
 
@@ -378,6 +383,10 @@ class Grid(Dialog[None]):
     def _show_in_transcript(self) -> None:
         if (text := self._cards.text) is not None:
             self._view.show_sibling(self._entry, self._entry.place(text))
+
+    def action_inside(self) -> None:
+        self._show_in_transcript()
+        self.answer(self._entry)
 
     def action_card(self) -> None:
         self._show_in_transcript()

@@ -56,6 +56,10 @@ class Keeper:
         records = [self._kept.record(entry, text) for text in texts]
         self._add([record for record in records if record is not None])
 
+    def keep_choice(self, entry: Entry) -> None:
+        """Keep which of its texts stands in an entry's place."""
+        self._add(self._kept.choice(entry))
+
     def forget(self, entry: Entry) -> None:
         """Do not bring an entry's texts back at the next start."""
         self._add(self._kept.deleted(entry))

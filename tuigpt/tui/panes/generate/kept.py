@@ -52,12 +52,16 @@ class KeptText(msgspec.Struct, frozen=True, omit_defaults=True):
         id: of the text.
         entry: of the place that it shares with its siblings.
         deleted: whether it is gone; nothing else counts then.
+        chosen: whether it was put into its place; nothing else counts then.
+        shown: whether it stands in its place, among its siblings.
         pieces, surprises: the text of each token and its surprise, in nats.
     """
 
     id: _Name
     entry: _Name = ""
     deleted: bool = False
+    chosen: bool = False
+    shown: bool = False
     path: _Name = ""
     run: _Name = ""
     step: _Number = 0
@@ -98,6 +102,7 @@ def read_texts(home: Path) -> list[KeptText]:
     except UnreadableFile:
         return []
     found: dict[str, KeptText] = {}
+    shown: dict[str, str] = {}
     for line in content.splitlines():
         try:
             text = _decoder.decode(line)
@@ -106,9 +111,15 @@ def read_texts(home: Path) -> list[KeptText]:
             continue
         if text.deleted:
             found.pop(text.id, None)
+        elif text.chosen:
+            if text.id in found:
+                shown[found[text.id].entry] = text.id
         else:
             found[text.id] = text
-    return list(found.values())[-MOST_TEXTS:]
+            if text.shown:
+                shown[text.entry] = text.id
+    newest = list(found.values())[-MOST_TEXTS:]
+    return [msgspec.structs.replace(t, shown=shown.get(t.entry) == t.id) for t in newest]
 
 
 def keep(home: Path, texts: list[KeptText]) -> None:
@@ -173,6 +184,7 @@ class Kept:
     def load(self, texts: Texts, found: list[KeptText]) -> None:
         """Put what was kept before the texts of this session."""
         places: dict[str, Entry] = {}
+        shown: dict[str, int] = {}
         for kept in found:
             text = _restored(kept)
             self._ids[id(text)] = kept.id
@@ -181,13 +193,18 @@ class Kept:
             else:
                 places[kept.entry] = entry = texts.add(text)
                 self._places[entry.number] = kept.entry
-        for entry in places.values():
-            starred = (n for n, text in enumerate(entry.texts) if text.starred)
-            entry.at = next(starred, entry.at)
+            if kept.shown or (kept.starred and kept.entry not in shown):
+                shown[kept.entry] = places[kept.entry].place(text)
+        for name, at in shown.items():
+            places[name].at = at
 
     def record(self, entry: Entry, text: WrittenText) -> KeptText | None:
         """A text as it is now; None if it is too long to be kept, or empty."""
-        if not text.started or len(text.whole) > TEXT_CHARACTERS or text.count > TEXT_CHARACTERS:
+        if (
+            not (text.started or text.prompt)
+            or len(text.whole) > TEXT_CHARACTERS
+            or text.count > TEXT_CHARACTERS
+        ):
             return None
         place = self._places.setdefault(entry.number, uuid.uuid4().hex)
         name = self._ids.setdefault(id(text), uuid.uuid4().hex)
@@ -202,8 +219,13 @@ class Kept:
             problem=text.problem[:4096], stopped=text.stopped, in_parts=text.in_parts,
             starred=text.starred, hidden=text.hidden, branched_at=text.branched_at,
             branched_from=text.branched_from, prompt_tokens=text.prompt_tokens,
-            drawn=text.drawn, seconds=text.seconds,
+            shown=text is entry.text, drawn=text.drawn, seconds=text.seconds,
         )  # fmt: skip
+
+    def choice(self, entry: Entry) -> list[KeptText]:
+        """The line that says which of an entry's texts stands in its place."""
+        name = self._ids.get(id(entry.text))
+        return [KeptText(name, chosen=True)] if name else []
 
     def deleted(self, entry: Entry) -> list[KeptText]:
         """The lines that say that an entry's texts are gone."""
@@ -220,9 +242,9 @@ def _restored(kept: KeptText) -> WrittenText:
     )  # fmt: skip
     text = WrittenText(
         checkpoint, kept.prompt, kept.config, kept.window, list(kept.ids), list(kept.changes),
-        started=True, over=True, stopped=kept.stopped, problem=kept.problem,
-        notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds, starred=kept.starred,
-        hidden=kept.hidden, branched_at=kept.branched_at,
+        started=bool(kept.prompt_tokens or kept.ids), over=True, stopped=kept.stopped,
+        problem=kept.problem, notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds,
+        starred=kept.starred, hidden=kept.hidden, branched_at=kept.branched_at,
         branched_from=kept.branched_from, prompt_tokens=kept.prompt_tokens, in_parts=kept.in_parts,
         tokens=list(kept.pieces), surprises=array("f", kept.surprises),
     )  # fmt: skip

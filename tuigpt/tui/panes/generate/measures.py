@@ -62,8 +62,8 @@ MEASURES: Sequence[Measure] = (
             lambda value: f"{_share(value)} copied"),
     Measure("real words", lambda text: text.facts.real_words if text.facts else None,
             lambda value: f"{_share(value)} real words", descending=True),
-    Measure("line length", line_length, lambda value: f"{value:.0f} a line"),
-    Measure("evenness of lines", line_spread, lambda value: f"±{value:.0f} a line"),
+    Measure("line length", line_length, lambda value: f"{value:.0f} characters a line"),
+    Measure("evenness of lines", line_spread, lambda value: f"lines differ by {value:.0f}"),
 )  # fmt: skip
 
 
@@ -79,10 +79,10 @@ def ordered(texts: Sequence[WrittenText], measure: Measure) -> list[WrittenText]
     return sorted(texts, key=key)
 
 
-def in_words(text: WrittenText) -> str:
-    """All that is known of a text, in a line."""
+def in_words(text: WrittenText) -> list[str]:
+    """All that is known of a text, the more important facts first."""
     parts = []
-    nats, lengths = surprise(text), line_length(text)
+    nats, lengths, spread = surprise(text), line_length(text), line_spread(text)
     if nats is not None:
         parts.append(f"{nats:.2f} nats a character")
     if text.facts is not None:
@@ -90,6 +90,7 @@ def in_words(text: WrittenText) -> str:
         if text.facts.real_words is not None:
             parts.append(f"{_share(text.facts.real_words)} real words")
     if lengths is not None:
-        spread = line_spread(text) or 0
-        parts.append(f"{lengths:.0f} ±{spread:.0f} characters a line")
-    return " · ".join(parts)
+        parts.append(f"{lengths:.0f} characters a line")
+        if spread is not None and len(_line_lengths(text)) > 1:
+            parts.append(f"lines differ by {spread:.0f}")
+    return parts

@@ -10,7 +10,7 @@ from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.content import Content
-from textual.events import Click, Resize
+from textual.events import Click, Key, Resize
 from textual.widgets import Static, TextArea
 
 from tuigpt.errors import ConfigError
@@ -37,6 +37,7 @@ from tuigpt.tui.panes.pane import Pane, PaneEntry
 from tuigpt.tui.session import Session
 from tuigpt.tui.widgets.next_line import NextLine
 from tuigpt.tui.widgets.prompt_box import PromptBox
+from tuigpt.tui.widgets.slider import Slider
 from tuigpt.wording import one_line
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class GeneratePane(Pane):
         self._settings = SettingsBar(session.settings, self._generator, id="settings")
         self._prompt = PromptBox(id="prompt", placeholder="type a beginning …")
         self._shown: Checkpoint | None = None
-        self._typed = True  # whether the prompt changed after the newest text
+        self._typed = False  # whether another prompt stands there than that of the newest text
 
     def to_keep(self) -> dict[str, object]:
         return self._settings.to_keep()
@@ -129,6 +130,7 @@ class GeneratePane(Pane):
             view.keeper.load(view.texts, texts)
             view.redraw()
             self.refresh_bindings()
+            self._look_ahead()
 
     async def on_unmount(self) -> None:
         self._view.desk.stop()
@@ -235,12 +237,22 @@ class GeneratePane(Pane):
         else:
             self._look_ahead()
 
+    def on_key(self, event: Key) -> None:
+        """What is typed on a slider and is no number is meant for the prompt."""
+        typed = event.character if event.is_printable else None
+        bound = event.key in self.screen.active_bindings
+        if typed and isinstance(self.app.focused, Slider) and typed not in "+-.," and not bound:
+            event.stop()
+            event.prevent_default()
+            self._prompt.focus()
+            self._prompt.put(typed)
+
     # --- what comes next ---
 
     @on(TextArea.Changed)
     def _prompt_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        self._typed = True
+        self._typed = bool(self._prompt.text)
         self._tell_window()
         if not self._view.writing:
             self._look_ahead()
@@ -264,8 +276,10 @@ class GeneratePane(Pane):
     def _subject(self, checkpoint: Checkpoint) -> WrittenText:
         """The text whose next token is meant: the newest, or one of the prompt alone."""
         entry = self._view.entry
-        if not self._typed and entry is not None and entry.text.checkpoint == checkpoint:
-            return entry.text
+        if not self._typed and entry is not None:
+            # What an earlier session wrote does not know all about its checkpoint.
+            if entry.text.checkpoint.path == checkpoint.path:
+                return entry.text
         return WrittenText(checkpoint, self._prompt.text, self._settings.config())
 
     # --- looking inside ---
@@ -277,17 +291,28 @@ class GeneratePane(Pane):
 
     def action_inside(self) -> None:
         """Look inside the chosen text, or at what could come after the prompt."""
-        from tuigpt.tui.panes.generate.inside import Inside, OtherPrompt  # when it is asked for
-
         view, checkpoint = self._view, self.session.checkpoint
         entry = view.entry
         if checkpoint is None:
             return
         view.desk.stop()
         if entry is not None and (not self._typed or view.has_focus):
-            text, at = entry.text, 0 if view.has_focus else entry.text.count
+            self._open_text(entry.text, 0 if view.has_focus else entry.text.count, entry)
         else:
-            entry, text, at = None, self._subject(checkpoint), 0
+            self._open_text(self._subject(checkpoint), 0)
+
+    def _open_text(
+        self, text: WrittenText, at: int, entry: Entry | None = None, *, beside: bool = False
+    ) -> None:
+        """Look inside a text, from a token on.
+
+        Args:
+            entry: of the text; None for one that is still to be written.
+            beside: whether to go back to the entry's texts side by side.
+        """
+        from tuigpt.tui.panes.generate.inside import Inside, OtherPrompt  # when it is asked for
+
+        view = self._view
         text.doing = ""
 
         def look(text: WrittenText, at: int) -> Awaitable[Logprobs]:
@@ -316,6 +341,8 @@ class GeneratePane(Pane):
                 branch = text.branch(other.at, other.candidate, config)
                 branch.branched_from = entry.place(text) + 1
                 view.write(branch, instead_of=entry)
+            elif beside and entry is not None:
+                self._open_grid(entry)
 
         steer = self._settings.step_temperature
         self.app.push_screen(Inside(text, at, look, measure, steer, drew), closed)
@@ -365,7 +392,11 @@ class GeneratePane(Pane):
     def _open_grid(self, entry: Entry) -> None:
         from tuigpt.tui.panes.generate.grid import Grid  # not before it is asked for
 
-        self.app.push_screen(Grid(self._view, entry))
+        def closed(looked_into: Entry | None) -> None:
+            if looked_into is not None:
+                self._open_text(looked_into.text, 0, looked_into, beside=True)
+
+        self.app.push_screen(Grid(self._view, entry), closed)
 
     def action_stop(self) -> None:
         self._view.desk.stop()

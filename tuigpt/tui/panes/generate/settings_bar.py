@@ -9,10 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical
-from textual.events import Click
+from textual.containers import Container, Horizontal, Vertical
+from textual.events import Click, Resize
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Label
@@ -25,6 +26,7 @@ from tuigpt.tui.keys import with_keys
 from tuigpt.tui.panes.generate.texts import ENDLESS
 from tuigpt.tui.panes.generate.writer import Writer
 from tuigpt.tui.widgets.slider import Slider
+from tuigpt.tui.widgets.value_box import ValueBox
 from tuigpt.wording import short_count
 
 if TYPE_CHECKING:
@@ -34,6 +36,9 @@ DEFAULTS = SampleConfig()
 
 QUIET = 1.0
 """Seconds without a change before what can wait is asked of the model."""
+
+FIELDS_WIDTH = 49
+"""Columns that length, seed and samples take side by side."""
 
 PAST_CONTEXT = """\
 The model sees {size:,} tokens at a time. A longer text is written with a rolling window, which \
@@ -57,13 +62,16 @@ class SettingsBar(Vertical):
         &.-finer > #finer { display: block; }
         & Slider { width: 1fr; }
         & #temperature, & #top-p { margin-right: 3; }
-        & > #fields { height: 1; }
+        & > #fields { height: 1; layout: horizontal; }
+        & > #fields Horizontal { height: 1; }
+        & > #fields > .first { width: auto; }
         & > #fields Label { color: $foreground 60%; padding-right: 1; }
-        & > #fields #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap;
-            text-overflow: ellipsis; }
+        & > #fields #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap; }
         & > #fields #length { width: 8; margin-right: 1; }
         & > #fields #seed { width: 14; margin-right: 1; }
         & > #fields #sample-count { width: 4; margin-right: 1; }
+        &.-tight > #fields { height: 2; layout: vertical; }
+        &.-tight > #fields > .first { width: 1fr; }
         &.-stacked > #sliders, &.-stacked > #finer { height: 2; layout: vertical; }
         &.-stacked #temperature, &.-stacked #top-p { margin-right: 0; }
     }
@@ -107,18 +115,18 @@ class SettingsBar(Vertical):
             0.0, 0.5, step=0.01, value=DEFAULTS.min_p, label="min-p", off_at=0.0, id="min-p",
             tooltip="Only those may be drawn that are at least this share as likely as the first",
         )  # fmt: skip
-        self._length = Input(
+        self._length = ValueBox(
             str(kept.length or DEFAULTS.max_new_tokens), id="length", compact=True,
             restrict=r"\d{0,7}", name="generate: length",
             placeholder="endless",
             tooltip="How many tokens to write; empty: until it is stopped",
         )  # fmt: skip
-        self._seed = Input(
+        self._seed = ValueBox(
             placeholder="new each time", id="seed", compact=True, restrict=r"\d{0,18}",
             name="generate: seed",
             tooltip="The same seed writes the same text again; empty draws one each time",
         )  # fmt: skip
-        self._samples = Input(
+        self._samples = ValueBox(
             "1", id="sample-count", compact=True, restrict=r"\d{0,3}", placeholder="1",
             name="generate: number of samples",
             tooltip="How many texts to write at once, side by side, with seeds in a row",
@@ -129,14 +137,20 @@ class SettingsBar(Vertical):
         with Horizontal(id="sliders"):
             yield self._temperature
             yield self._top_k
-        with Horizontal(id="fields"):
-            yield Label("length")
-            yield self._length
-            yield Label("seed")
-            yield self._seed
-            yield Label("samples")
-            yield self._samples
-            yield self._past
+        with Container(id="fields"):
+            with Horizontal(classes="first"):
+                yield Label("length")
+                yield self._length
+                yield Label("seed")
+                yield self._seed
+            with Horizontal():
+                yield Label("samples")
+                yield self._samples
+                yield self._past
+
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width < FIELDS_WIDTH, "-tight")
+        self.call_after_refresh(lambda: self.tell_window(*self._told))
 
     @property
     def fields(self) -> Sequence[Widget]:
@@ -208,21 +222,26 @@ class SettingsBar(Vertical):
     def tell_window(self, checkpoint: Checkpoint | None, prompt: str) -> None:
         """Say what becomes of a text that outgrows the context."""
         self._told = checkpoint, prompt
-        words = ""
+        ways = list[str]()
         size = checkpoint.block_size if checkpoint else 0
         if checkpoint and size and int(self._length.value or ENDLESS) + len(prompt) > size:
             how, other = ("exact", "rolling") if self.exact else ("rolling", "exact")
-            words = f"{how} past {size:,} · {{generate.window}} {other}"
+            ways = [f"{how} past {size:,} · {{generate.window}} {other}"]
             speeds = self._speeds.get(_model_of(checkpoint))
             if speeds is None:
                 self._time_windows(checkpoint)
             else:
                 each = {"exact": speeds.sliding, "rolling": speeds.rolling}
                 now, then = (short_count(round(each[name])) for name in (how, other))
-                words = f"{how} {now}/s {{generate.window}} {other} {then}/s"
+                ways = [
+                    f"{how} {now}{unit}/s {{generate.window}} {other} {then}{unit}/s"
+                    for unit in (" tokens", "")
+                ]
+            ways.append(f"{how} {{generate.window}} {other}")
             about = PAST_CONTEXT.format(size=size, half=max(1, size // 2))
             self._past.tooltip = with_keys(self, about)
-        self._past.update(with_keys(self, words))
+        told = (with_keys(self, way) for way in ways)
+        self._past.update(next((w for w in told if cell_len(w) <= self._past.size.width), ""))
 
     @work(group="speeds", exclusive=True)
     async def _time_windows(self, checkpoint: Checkpoint) -> None:

@@ -222,7 +222,8 @@ class WrittenText:
                     return self._last(note)
             case Failed():
                 self.over, self.doing, self.problem = True, "", report.message
-                return [("error", f"{_new_line(self.whole)}{report.message}")]
+                first: list[Part] = [] if self.started else [("prompt", self.prompt)]
+                return [*first, ("error", f"{_new_line(self.whole)}{report.message}")]
         return []
 
     def stop(self) -> None:
@@ -241,7 +242,7 @@ class WrittenText:
         first = [n for n in self.notes if not n.startswith("its settings")]
         last = [n for n in self.notes if n not in first]
         parts: list[Part] = [("note", f"{note}\n") for note in first]
-        if self.started:
+        if self.started or self.over:
             parts += self._marked() if self.copies else self._unmarked()
         if self.problem:
             parts.append(("error", f"{_new_line(self.whole)}{self.problem}"))

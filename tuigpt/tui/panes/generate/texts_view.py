@@ -154,7 +154,7 @@ class TextsView(Transcript):
 
     def show_rule(self, entry: Entry) -> None:
         """Show an entry's facts as they are now."""
-        self.set_rule(entry.number, entry.left(), entry.right(self.desk.speed(entry)))
+        self.set_rule(entry.number, entry.rule(self.desk.speed(entry)))
 
     def _choose(self, entry: Entry | None) -> None:
         self.texts.chosen = entry.number if entry else None
@@ -200,6 +200,7 @@ class TextsView(Transcript):
     def show_sibling(self, entry: Entry, at: int) -> None:
         """Let an entry's text number `at` stand in the transcript."""
         entry.at = at
+        self.keeper.keep_choice(entry)
         self.redraw(entry)
         self.show_entry(entry.number)
         self.refresh_bindings()

@@ -75,6 +75,8 @@ class Writing:
                 text.stop()
             view.keeper.keep(entry, *self._texts)
             if view.is_attached:
+                if not entry.text.started:
+                    view.redraw(entry)
                 view.show_rule(entry)
                 view.post_message(view.Ended())
 
