@@ -61,6 +61,9 @@ LOOKED_AT = 6
 OFTEN = 20
 """In so many kills each kind of instant should be met once."""
 
+MEASURED_EVERY = 100
+"""Kills after which the times are measured anew: the machine may have got other work."""
+
 CPU = torch.device("cpu")
 
 
@@ -162,13 +165,15 @@ class Victim:
         command = TrainCommand(self.home, resume=self.saving)
         return fork(lambda: run(command, Console(sys.stdout)))
 
-    def begin(self, text: str) -> tuple[float, float]:
-        """Train it and measure; gives the seconds that resuming and that a step with its save
-        takes."""
+    def begin(self, text: str) -> None:
+        """Train it until there is something to resume."""
         child = train(self.home, text, self.saving, *SAVING[self.saving])
         child.until_it_trains()
         until(lambda: (self.folder / "resume.safetensors").exists())
         child.end(signal.SIGKILL)
+
+    def measure(self) -> tuple[float, float]:
+        """The seconds that resuming takes, and that a step with its save takes."""
         began = time.monotonic()
         child = self.resume()
         child.until_it_trains()
@@ -259,8 +264,10 @@ def kill(home: Path, text: str, saving: str, kills: int, seed: int) -> int:
     """
     chance = random.Random(f"{saving} {seed}")
     victim = Victim(home, saving)
-    resuming, cycle = victim.begin(text)
+    victim.begin(text)
     for number in range(3 * kills):
+        if number % MEASURED_EVERY == 0:
+            resuming, cycle = victim.measure()
         if number >= kills and min(victim.counts.values()) >= kills // OFTEN:
             break
         child = victim.resume()
