@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
@@ -57,7 +57,11 @@ class Bench:
         run: folder of that run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, flags: Sequence[str] = TINY) -> None:
+        """
+        Args:
+            flags: of the run.
+        """
         self.folder = folder
         self.home = folder / "home"
         self.run = self.home / "runs" / "victim"
@@ -68,7 +72,7 @@ class Bench:
         }  # fmt: skip
         text = folder / "verse.txt"
         text.write_text(VERSE, "utf-8")
-        arguments = ["train", str(text), "--name=victim", "--max-steps=10000000", *TINY]
+        arguments = ["train", str(text), "--name=victim", "--max-steps=10000000", *flags]
         trainer = subprocess.Popen(
             [*TUIGPT, *arguments], env=self.env, cwd=folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

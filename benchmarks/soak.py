@@ -20,6 +20,12 @@ from statistics import median
 from endings import TUIGPT, Bench, until
 from system.terminal import Terminal  # type: ignore[import-not-found, unused-ignore]
 
+FLAGS = [
+    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=64",
+    "--eval-tokens=4096", "--sample-tokens=64", "--device=cpu",
+]  # fmt: skip
+"""A model whose steps take as long as those of real ones: the app keeps some bytes of each."""
+
 WRITE_EVERY = 5.0
 """Seconds between two prompts."""
 
@@ -66,7 +72,7 @@ def main() -> int:
     seen: dict[str, list[tuple[float, int]]] = {}
     wrong = []
     with tempfile.TemporaryDirectory(prefix="soak-") as folder:
-        bench = Bench(Path(folder))
+        bench = Bench(Path(folder), FLAGS)
         with (
             Terminal(TUIGPT, bench.env, columns=120, rows=40, cwd=bench.folder) as app,
             Terminal(TUIGPT, bench.env, columns=120, rows=40, cwd=bench.folder) as watcher,
