@@ -79,7 +79,7 @@ def test_train_watch_open_prompt_and_come_back(
     terminal.press("Juliet")
     terminal.until("│ Juliet +│")
     terminal.press("enter")
-    terminal.until(r"first@60 .* 200 · [\d,]+/s(.|\n)*Juliet")
+    terminal.until(r"first@60 .* 200 · [\d,]+(?: characters)?/s(.|\n)*Juliet")
 
     terminal.press("ctrl+q")
     assert terminal.until_ended() == 0
