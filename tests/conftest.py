@@ -37,7 +37,7 @@ VERSE = (
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--events", type=int, default=150, help="how many random events the app gets")
     parser.addoption("--kills", type=int, default=100, help="how often to kill a saving trainer")
-    parser.addoption("--mutations", type=int, default=60, help="how many files to damage")
+    parser.addoption("--mutations", type=int, default=40, help="how many files to damage")
 
 
 @pytest.fixture

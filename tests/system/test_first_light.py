@@ -43,7 +43,7 @@ def start_run(terminal: Terminal, name: str, max_steps: int, text: str = "") -> 
 
 @pytest.mark.parametrize(
     ("columns", "rows", "text", "symbols"),
-    [(120, 40, "", 65), (80, 24, "verse.txt", 29), (160, 45, "verse.txt", 29)],
+    [(160, 45, "", 65), (80, 24, "verse.txt", 29)],
 )
 def test_train_watch_open_prompt_and_come_back(
     open_terminal: OpenTerminal,

@@ -36,8 +36,8 @@ async def choose(pilot: Pilot[None], command: str) -> None:
     """Carry out what the palette finds."""
     await pilot.press("ctrl+p")
     await until(pilot, lambda: isinstance(pilot.app.screen, Palette))
-    await pilot.press(*command)
-    await until(pilot, lambda: screen_text(pilot).count(command) == 2)  # typed, and found
+    await pilot.press(*command.partition(": ")[2])
+    await until(pilot, lambda: command in screen_text(pilot))
     await pilot.press("enter")
     await until(pilot, lambda: not isinstance(pilot.app.screen, Palette))
 
