@@ -89,6 +89,15 @@ async def test_two_checkpoints_are_held_against_each_other(make_run: MakeRun, ho
         assert "1.800 nats = 2.60 bits" in shown and "2.250 nats = 3.25 bits" in shown
 
 
+async def test_the_open_one_alone_cannot_be_compared_and_that_is_said(
+    make_run: MakeRun, home: Path
+) -> None:
+    make_run("verse", {10: 2.0})
+    async with browsing(home, GrowingWriter()) as pilot:
+        await pilot.press("down", "enter", "ctrl+o", "c")
+        await until(pilot, lambda: "It takes two" in screen_text(pilot))
+
+
 async def test_a_dropped_path_is_offered_for_import(home: Path, tmp_path: Path) -> None:
     model = tmp_path / "my model.pt"
     model.write_bytes(b"")

@@ -153,7 +153,7 @@ train."""
             case "evolution":
                 return row is not None and row.run.last is not None
             case "compare":
-                return self._pair is not None
+                return bool(self._chosen)
             case "mark":
                 return isinstance(row, CheckpointRow)
             case "sort" | "reverse" | "filter" | "copy_path" | "fold":
@@ -234,6 +234,9 @@ train."""
         """Show two checkpoints side by side."""
         if self._pair is not None:
             self.app.push_screen(Compare(self._pair, self._new_reader()))
+            return
+        words = "It takes two: mark both with {checkpoints.mark}, or go to one that is not open."
+        self.app.notify(with_keys(self, words), severity="warning")
 
     def _new_reader(self) -> Reader:
         return Reader(self._generator(self.session.home))
