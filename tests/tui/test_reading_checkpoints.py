@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -20,6 +21,8 @@ from tuigpt.generation.protocol import Done, Report, Started, Tokens
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes.checkpoints.exchange import dropped_paths
 from tuigpt.tui.panes.checkpoints.pane import CheckpointsPane
+
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 
 LOSSES = {100: 2.5, 200: 2.0, 300: 1.5, 400: 1.8}
 
@@ -96,6 +99,27 @@ async def test_the_open_one_alone_cannot_be_compared_and_that_is_said(
     async with browsing(home, GrowingWriter()) as pilot:
         await pilot.press("down", "enter", "ctrl+o", "c")
         await until(pilot, lambda: "It takes two" in screen_text(pilot))
+
+
+async def test_out_and_in_again_by_the_dialogs(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(FIXTURES / "run-v1-char", home / "runs" / "old")
+    monkeypatch.chdir(tmp_path)
+    async with browsing(home, FakeWriter()) as pilot:
+        await pilot.press("down", "e")
+        await until(pilot, lambda: pilot.app.screen.query("#program"))
+        await pilot.press("enter")
+        await until(pilot, lambda: list(tmp_path.glob("*/checkpoint_*.pt")), looks=3000)
+        await until(pilot, lambda: not pilot.app.screen.query("#program"), looks=3000)
+        (folder,) = {path.parent for path in tmp_path.glob("*/checkpoint_*.pt")}
+        await pilot.press("i")
+        await until(pilot, lambda: pilot.app.screen.query("#paths"))
+        pilot.app.screen.query_one("#paths", Input).value = str(folder)
+        await pilot.press("enter")
+        await until(
+            pilot, lambda: list(home.glob("runs/*workshop*/checkpoints/step-*")), looks=3000
+        )
 
 
 async def test_a_dropped_path_is_offered_for_import(home: Path, tmp_path: Path) -> None:

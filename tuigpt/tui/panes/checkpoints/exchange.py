@@ -131,6 +131,15 @@ class Errand(Dialog[str]):
         self.action_back()
 
 
+class _Programs(Radio):
+    """The choice of a program; enter starts from here as it does from every field."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "screen.start", "start", show=False, id="export.start",
+                tooltip="Export for this program"),
+    ]  # fmt: skip
+
+
 class Export(Errand):
     """Writes checkpoints as files of another program."""
 
@@ -156,7 +165,7 @@ Your checkpoint stays as it is."""
     def fields(self) -> ComposeResult:
         answers = [(name, Content(words)) for name, words in PROGRAMS.items()]
         yield Label("for")
-        yield Radio(answers, chosen="workshop", id="program", tooltip="What is to open it")
+        yield _Programs(answers, chosen="workshop", id="program", tooltip="What is to open it")
         yield Label("folder")
         yield PathField(id="path", placeholder="a new folder", tooltip="The new folder")
 
