@@ -213,7 +213,8 @@ class _Training:
                 if answer and answer != self._recorder.status.message:
                     self._reporter.note(answer)
                 self._recorder.answered(self._requests.answered, answer)
-            self._stopping |= self._reporter.unread
+            if self._reporter.unread:
+                self._stopping = True  # never `|=`: a signal in between would be forgotten
             if self._stopping or not self._paused:
                 return
             self._recorder.follow_folder()
@@ -286,8 +287,9 @@ class _Training:
             for request in self._requests.new():
                 if request.action.name == "discard":
                     raise _Discarded
-                self._stopping |= request.action.name == "stop"
-                answer = "" if request.action.name == "stop" else f"not now: {reason}"
+                answer = f"not now: {reason}"
+                if request.action.name == "stop":
+                    self._stopping, answer = True, ""
                 self._recorder.answered(self._requests.answered, answer)
             time.sleep(PAUSE_POLL)
         return self._stopping
