@@ -91,11 +91,13 @@ def until_told(
 
 
 def until_printed(process: subprocess.Popen[str], pattern: str) -> str:
-    """Wait for a line of a trainer's output."""
+    """Wait for a line of a trainer's output that prints on and on."""
     assert process.stdout is not None
+    deadline = time.monotonic() + PATIENCE
     for line in process.stdout:
         if re.search(pattern, line):
             return line
+        assert time.monotonic() < deadline, f"it has not printed {pattern!r}, but {line!r}"
     raise AssertionError(f"it ended without printing {pattern!r}")
 
 
@@ -405,7 +407,7 @@ class TestKilled:
         assert not any(c.problem for c in run.checkpoints)
 
         resumed = trainer("--resume", "run")
-        until_printed(resumed, r"step \d+  val")
+        until_printed(resumed, r"step [\d,]+  val")
         resumed.send_signal(signal.SIGINT)
         out, _ = resumed.communicate(timeout=PATIENCE)
         assert resumed.returncode == 0
@@ -442,7 +444,7 @@ class TestTwoTrainers:
         write_json(folder / "status.json", status | {"pid": os.getpid()})
         assert open_run(folder).status.state == "lost"
         second = trainer("--resume", "run")
-        until_printed(second, r"step \d+  val")
+        until_printed(second, r"step [\d,]+  val")
         second.send_signal(signal.SIGINT)
         second.communicate(timeout=PATIENCE)
         assert second.returncode == 0 and open_run(folder).status.state == "stopped"

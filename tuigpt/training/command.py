@@ -87,7 +87,9 @@ class Reporter(Protocol):
 class Silent:
     """A reporter that shows nothing, for the processes whose rank is not 0."""
 
-    unread = False
+    @property
+    def unread(self) -> bool:
+        return False
 
     def preparing(self) -> AbstractContextManager[ProgressCallback]:
         return nullcontext(silent)
