@@ -11,7 +11,7 @@ from tuigpt.config import GPTConfig, TrainConfig
 from tuigpt.recipes import RECIPES, Parameters
 
 MANY_READINGS = 15
-"""Readings of a text after which a model that has room for it learns it by heart.
+"""Readings of a text after which a model that has room for it memorises it.
 
 With 11 parameters a character the workshop's medium model is at its best after 25 readings, and the
 recipe `fast` brought a tiny one there after 17; from then on both got worse. Muennighoff et al.
@@ -156,7 +156,7 @@ class Reading:
 
     @property
     def overfits(self) -> bool:
-        """Whether the model will learn its text by heart instead of what texts have in common.
+        """Whether the model will memorise its text instead of what texts have in common.
 
         That takes both: room (more parameters than characters) and more than `MANY_READINGS`.
         """

@@ -103,7 +103,7 @@ class CostReport(msgspec.Struct, frozen=True):
         tokens: of all steps.
         epochs: how many times as many as the training part holds.
         parameters_per_character: of the training part.
-        overfits: whether the text will be learned by heart.
+        overfits: whether the model will memorise the text.
         calibration: what was timed; None where there is too little memory to try.
         seconds: of the whole run.
         problem: why no such run can start, or "".

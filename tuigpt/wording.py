@@ -47,7 +47,7 @@ def step_time(seconds: float) -> str:
 
 
 MEMORISES = "would memorise the text"
-"""Said of a model that will learn its text by heart instead of what texts have in common."""
+"""Said of a model that will memorise its text instead of what texts have in common."""
 
 
 def density(parameters_per_character: float) -> str:

@@ -14,7 +14,7 @@ from tuigpt.wording import short_count
 
 
 def gap(checkpoint: Checkpoint) -> float | None:
-    """How far val lies above train, in nats per character: what was learned by heart."""
+    """How far val lies above train, in nats per character: what was memorised."""
     if checkpoint.val_loss is None or checkpoint.train_loss is None:
         return None
     return checkpoint.val_loss - checkpoint.train_loss

@@ -20,22 +20,53 @@ _SIZE_REPORT = re.compile(r"\x1b\[48;[\d:;]*t")
 """A size among the keys, which nobody has asked for; Textual divides by what it says."""
 
 
+_PASTE, _PASTE_END = b"\x1b[200~", b"\x1b[201~"
+"""Around what is pasted; Textual takes an escape in between for the end, and for keys the rest."""
+
+_ESCAPE, _SHOWN_ESCAPE = b"\x1b", "␛".encode()
+
+
 class TerminalInput(IncrementalDecoder):
     """Decodes what a terminal sends: UTF-8, with old mouse reports in between.
 
     Bytes that are no UTF-8 become U+FFFD. Old mouse reports, whose columns past 95 are no UTF-8,
-    become new ones.
+    become new ones. What is pasted stays one paste: an escape in it becomes its symbol, ␛.
     """
 
     def __init__(self, errors: str = "replace") -> None:
         super().__init__(errors)
         self._utf8 = getincrementaldecoder("utf-8")("replace")
         self._begun = b""
+        self._pasting = False
+        self._last = b""
 
     def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
-        return _SIZE_REPORT.sub("", self._decode(data, final))
+        text = ""
+        while True:
+            if self._pasting:
+                pasted, end, data = (self._begun + data).partition(_PASTE_END)
+                self._begun = b"" if end or final else _beginning_of(_PASTE_END, pasted)
+                pasted = pasted.removesuffix(self._begun).replace(_ESCAPE, _SHOWN_ESCAPE)
+                text += self._utf8.decode(pasted, final or bool(end))
+                if not end:
+                    return text
+                text += end.decode()
+            else:
+                # The beginning of a paste is not held back until all of it is there: an escape
+                # that was pressed would wait as well.
+                keys, begin, _ = (self._last + data).partition(_PASTE)
+                if not begin:
+                    self._last = keys[1 - len(_PASTE) :]
+                    return text + self._keys(data, final)
+                so_far = len(keys) + len(begin) - len(self._last)
+                text += self._keys(data[:so_far], True)
+                data, self._last = data[so_far:], b""
+            self._pasting = not self._pasting
 
-    def _decode(self, data: bytes, final: bool) -> str:
+    def _keys(self, data: bytes, final: bool) -> str:
+        return _SIZE_REPORT.sub("", self._mouse_and_text(data, final))
+
+    def _mouse_and_text(self, data: bytes, final: bool) -> str:
         data, self._begun = self._begun + data, b""
         text = ""
         while (at := data.find(_X10)) >= 0:
@@ -51,6 +82,11 @@ class TerminalInput(IncrementalDecoder):
                 text += f"\x1b[<{button & ~3 if end == 'm' else button};{column};{row}{end}"
             data = data[at + 6 :]
         return text + self._utf8.decode(data, final)
+
+
+def _beginning_of(marker: bytes, data: bytes) -> bytes:
+    """The end of some bytes that may become a marker when more comes."""
+    return next(marker[:n] for n in range(len(marker) - 1, -1, -1) if data.endswith(marker[:n]))
 
 
 class TerminalDriver(LinuxDriver):

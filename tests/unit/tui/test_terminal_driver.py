@@ -8,6 +8,9 @@ import pytest
 
 pytest.importorskip("termios")
 
+from textual._xterm_parser import XTermParser
+from textual.events import Key, Paste
+
 from tuigpt.tui.terminal_driver import TerminalInput
 
 
@@ -37,10 +40,33 @@ def test_a_report_in_two_pieces() -> None:
         assert decoder.decode(sent[:at]) + decoder.decode(sent[at:]) == whole
 
 
+@pytest.mark.parametrize(
+    "pasted", ["a\x1b[31mb\rc", "\x1b", "é\x1b[M日本語\x1b[48;0;0;0;0t", "\x1b[20"]
+)
+def test_a_paste_with_an_escape_in_it_stays_one_paste(pasted: str) -> None:
+    """However the terminal's bytes are cut into pieces; keys before and after it stay keys."""
+    sent = b"x\x1b[200~" + pasted.encode() + b"\x1b[201~y\x1b[Az"
+    for at in range(len(sent)):
+        decoder = TerminalInput()
+        text = decoder.decode(sent[:at]) + decoder.decode(sent[at:])
+        read = [*XTermParser().feed(text)]
+        assert [event.key for event in read if isinstance(event, Key)] == ["x", "y", "up", "z"]
+        assert [event.text for event in read if isinstance(event, Paste)] == [
+            pasted.replace("\x1b", "␛")
+        ]
+
+
+def test_an_escape_that_is_pressed_comes_at_once() -> None:
+    decoder = TerminalInput()
+    assert [decoder.decode(byte) for byte in (b"\x1b", b"[", b"2", b"a")] == ["\x1b", "[", "2", "a"]
+
+
 def test_nothing_raises() -> None:
     rng = random.Random(1)
     decoder = TerminalInput()
     for _ in range(2000):
-        data = bytes(rng.choices([27, 91, 77, 32, 65, 195, 255], k=rng.randrange(8)))
+        data = bytes(
+            rng.choices([27, 91, 77, 32, 65, 195, 255, 50, 48, 49, 126], k=rng.randrange(8))
+        )
         decoder.decode(data)
     decoder.decode(b"", final=True)

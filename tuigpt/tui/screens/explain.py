@@ -68,7 +68,7 @@ def _loss(run: Run | None) -> Page:
         "The loss says how surprised the model is by each next character: 0 would be never, a high"
         " loss means that the text is news to it. train is the loss on the text it studies, val the"
         " loss on a part of the text that it never sees. When train falls and val rises, the model"
-        " has begun to learn the text by heart."
+        " has begun to memorise the text."
     )
     if run is not None and run.record is not None and run.record.baselines:
         levels = ", ".join(

@@ -52,8 +52,7 @@ run's own row it shows that run's training. ★ is the lowest validation loss of
 the best writer. ▸ is the one that is open, ● those that are marked.
 
 [b]val[/b] is the loss on text that the model never trains on, [b]train[/b] that on the text it \
-reads. The [b]gap[/b] between them is what it has learned by heart; when it opens, the run \
-memorises.
+reads. When the [b]gap[/b] between them opens, the model memorises that text.
 
 [b]{checkpoints.evolution}[/b] lets every checkpoint of a run write after the same prompt, so that \
 one can read how it grew up. [b]{checkpoints.compare}[/b] holds two checkpoints against each \
