@@ -14,7 +14,7 @@ import pytest
 from conftest import MakeRun
 from textual.pilot import Pilot
 from textual.widgets import Input
-from tui.conftest import FakeWriter, screen_text, settle, until, with_fake_writer
+from tui.conftest import FakeWriter, screen_text, settle, still, until, with_fake_writer
 
 from tuigpt.config import SampleConfig
 from tuigpt.generation.protocol import Done, Report, Started, Tokens
@@ -43,14 +43,18 @@ class GrowingWriter(FakeWriter):
         return await super().copies(checkpoint, text + "go[")
 
 
+def new_app(home: Path, writer: FakeWriter) -> TuigptApp:
+    make = partial(CheckpointsPane, generator=lambda home: writer)
+    panes = tuple(replace(p, make=make) if p.id == "checkpoints" else p for p in with_fake_writer())
+    return TuigptApp(home, panes=panes, strict=True)
+
+
 @asynccontextmanager
 async def browsing(
     home: Path, writer: FakeWriter, columns: int = 80, rows: int = 24
 ) -> AsyncIterator[Pilot[None]]:
     """The app with the focus in the list of checkpoints."""
-    make = partial(CheckpointsPane, generator=lambda home: writer)
-    panes = tuple(replace(p, make=make) if p.id == "checkpoints" else p for p in with_fake_writer())
-    app = TuigptApp(home, panes=panes, strict=True)
+    app = new_app(home, writer)
     async with app.run_test(size=(columns, rows), notifications=True) as pilot:
         await settle(pilot)
         await pilot.press("ctrl+o")
@@ -90,6 +94,31 @@ async def test_two_checkpoints_are_held_against_each_other(make_run: MakeRun, ho
         assert "surprise at the beginning of verse's validation part" in shown
         assert "and so it ends" in shown
         assert "1.800 nats = 2.60 bits" in shown and "2.250 nats = 3.25 bits" in shown
+
+
+@pytest.mark.parametrize(
+    ("size", "pressed", "words"),
+    [
+        pytest.param((80, 24), "v right right", "1 of 3 words are new", id="evolution"),
+        pytest.param((160, 45), "space down space c", "and so it ends", id="compare"),
+    ],
+)
+def test_how_it_looks(
+    snap_compare: Any,
+    make_run: MakeRun,
+    home: Path,
+    size: tuple[int, int],
+    pressed: str,
+    words: str,
+) -> None:
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        await pilot.press("ctrl+o", "down", *pressed.split())
+        await until(pilot, lambda: words in screen_text(pilot))
+        await still(pilot)
+
+    make_run("verse", LOSSES)
+    assert snap_compare(new_app(home, GrowingWriter()), terminal_size=size, run_before=before)
 
 
 async def test_the_open_one_alone_cannot_be_compared_and_that_is_said(
