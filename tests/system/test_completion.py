@@ -39,16 +39,28 @@ def runs(make_run: MakeRun) -> None:
     ],
 )
 def test_bash(env: dict[str, str], tmp_path: Path, line: list[str], completed: list[str]) -> None:
+    assert completed_by_bash(line, env, tmp_path) == (completed or [""])
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_the_home_of_the_settings(env: dict[str, str], home: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.toml").write_text(f"home = '{home}'\n")
+    settings = {"TUIGPT_HOME": "", "TUIGPT_CONFIG": str(tmp_path / "settings.toml")}
+    line = ["tuigpt", "generate", "ver"]
+    assert completed_by_bash(line, env | settings, tmp_path) == ["verse", "verse-1"]
+
+
+def completed_by_bash(line: list[str], env: dict[str, str], folder: Path) -> list[str]:
+    """What bash offers for the last word of a line."""
     words = " ".join(f"'{word}'" for word in line)
     script = (
         'eval "$(tuigpt completion bash)"; complete -p tuigpt >/dev/null || exit 9;'
         f" COMP_WORDS=({words}); COMP_CWORD={len(line) - 1};"
         ' _tuigpt; printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    result = in_a_shell(script, env, tmp_path)
+    result = in_a_shell(script, env, folder)
     assert (result.returncode, result.stderr) == (0, "")
-    assert sorted(result.stdout.split("\n")[:-1]) == (completed or [""])
-    assert not (tmp_path / "pwned").exists()
+    return sorted(result.stdout.split("\n")[:-1])
 
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")

@@ -7,11 +7,12 @@ import shlex
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from tuigpt.cli.main import COMMANDS as ALL
 from tuigpt.cli.main import parser_of
 from tuigpt.cli.parser import Command, Parser
-from tuigpt.paths import default_home
+from tuigpt.paths import home_dir
 from tuigpt.runs.control import ACTIONS
 
 RUNS, FILES, NOTHING = "runs", "files", ""
@@ -84,7 +85,7 @@ def _values(metavar: str) -> Values:
     return FILES if metavar in ("TEXT", "FILE", "FOLDER", "PATH", "META") else NOTHING
 
 
-def bash() -> str:
+def bash(home: Path) -> str:
     """For bash 3.2 and newer; readline falls back to file names where nothing fits."""
     cases = []
     for entry in entries():
@@ -110,7 +111,7 @@ def bash() -> str:
 _tuigpt_words() {{ COMPREPLY=($(compgen -W "$1" -- "$cur")); }}
 _tuigpt_runs() {{
   local folder name home="$TUIGPT_HOME"
-  [ -n "$home" ] || home={shlex.quote(str(default_home()))}
+  [ -n "$home" ] || home={shlex.quote(str(home))}
   for folder in "$home"/runs/*/; do
     name="${{folder%/}}"; name="${{name##*/}}"
     [ -d "$folder" ] && [[ "$name" == "$cur"* ]] && COMPREPLY+=("$(printf %q "$name")")
@@ -142,7 +143,7 @@ def _bash_values(values: Values | None) -> str:
     return f"_tuigpt_words {shlex.quote(' '.join(values))}" if isinstance(values, tuple) else ":"
 
 
-def zsh() -> str:
+def zsh(home: Path) -> str:
     """For zsh: to eval, or as a file `_tuigpt` on its fpath."""
     commands = "\n".join(f"    {_zsh(f'{entry.name}:{entry.help}')}" for entry in entries())
     cases = []
@@ -163,7 +164,7 @@ def zsh() -> str:
 _tuigpt_runs() {{
   local home=$TUIGPT_HOME
   local -a runs
-  [[ -n $home ]] || home={shlex.quote(str(default_home()))}
+  [[ -n $home ]] || home={shlex.quote(str(home))}
   runs=($home/runs/*(N/:t) poet)
   compadd -a runs
   _files
@@ -202,13 +203,13 @@ def _zsh_values(values: Values) -> str:
     return {RUNS: "_tuigpt_runs", FILES: "_files"}.get(values, " ")
 
 
-def fish() -> str:
+def fish(home: Path) -> str:
     """For fish: to source, or as a file in its completions."""
     lines = [
         "# tuigpt completion for fish: tuigpt completion fish | source",
         "function __tuigpt_runs",
         "    set -l home $TUIGPT_HOME",
-        f'    test -n "$home"; or set home {_fish(str(default_home()))}',
+        f'    test -n "$home"; or set home {_fish(str(home))}',
         "    for folder in $home/runs/*/",
         "        path basename $folder",
         "    end",
@@ -254,7 +255,7 @@ def _add_flags(parser: Parser) -> None:
 
 
 def _run(options: Namespace) -> int:
-    print(SHELLS[options.shell](), end="")
+    print(SHELLS[options.shell](home_dir(options.home)), end="")
     return 0
 
 
