@@ -51,22 +51,41 @@ def test_suspended_and_brought_back(open_terminal: OpenTerminal) -> None:
     assert terminal.until_ended() == 0
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_stopped_while_it_is_being_stopped_or_brought_back(open_terminal: OpenTerminal) -> None:
+    terminal = open_terminal()
+    terminal.until(READY)
+    for _ in range(5):
+        terminal.process.send_signal(signal.SIGTSTP)
+        terminal.until_still(0.002)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until_still(0.002)
+    terminal.until_still()
+    while is_stopped(terminal):  # by the last of them
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.until_still()
+    terminal.press("ctrl+g", "To be")
+    terminal.until("│ To be +│")
+    terminal.press("ctrl+q")
+    assert terminal.until_ended() == 0
+
+
 def drawn_since(terminal: Terminal, before: int, _: str) -> bool:
     return b"help" in terminal.output[before:]
 
 
 def wait_until_stopped(terminal: Terminal) -> None:
     """Wait for the process to be stopped, which first writes what the terminal has to read."""
-    stat = Path(f"/proc/{terminal.process.pid}/stat")
-
-    def stopped(_: str) -> bool:
-        return stat.read_bytes().rpartition(b")")[2].split()[0] == b"T"
-
     deadline = time.monotonic() + 20
-    while not stopped(""):
+    while not is_stopped(terminal):
         assert time.monotonic() < deadline, "it does not stop"
         with suppress(AssertionError):
-            terminal.until(stopped, patience=0.1)
+            terminal.until(lambda _: is_stopped(terminal), patience=0.1)
+
+
+def is_stopped(terminal: Terminal) -> bool:
+    stat = Path(f"/proc/{terminal.process.pid}/stat").read_bytes()
+    return stat.rpartition(b")")[2].split()[0] == b"T"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import signal
 from codecs import IncrementalDecoder, getincrementaldecoder
+from typing import Any
 
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
@@ -91,6 +94,14 @@ def _beginning_of(marker: bytes, data: bytes) -> bytes:
 
 class TerminalDriver(LinuxDriver):
     """Reads any byte, and comes back from every stop."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # Textual stops and continues in the midst of whatever the signal interrupts: if that is a
+        # write to the terminal, it waits for ever for the queue that it holds itself.
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTSTP, self._sigtstp_application)
+        loop.add_signal_handler(signal.SIGCONT, self._sigcont_application)
 
     def run_input_thread(self) -> None:
         linux_driver.getincrementaldecoder = lambda _: TerminalInput  # type: ignore[attr-defined, assignment]
