@@ -155,9 +155,8 @@ class Bench:
         terminal.until_still()
         match state:
             case "writing":
-                shown = len(terminal.text)
-                terminal.press("ctrl+g", "R", "O", "M", "E", "O", ":", "enter")
-                terminal.until(lambda text: len(text) > shown + 40)
+                terminal.press("ctrl+g", "tab", "tab", "tab", "9999", "ctrl+g", "ROMEO:", "enter")
+                terminal.until(r"\d of 9,999")
             case "form":
                 terminal.press("ctrl+n")
                 terminal.until_still()
