@@ -17,6 +17,9 @@ from tuigpt.tui.commands import Command
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.widgets.choices import Choices
 
+WIDE = 72
+"""Columns of a terminal in which each row has room for what its command does."""
+
 
 class Palette(Dialog[Command]):
     """Dismisses with the command that was chosen.
@@ -44,7 +47,7 @@ class Palette(Dialog[Command]):
         border: round $primary; background: $surface; padding: 0 1;
     }
     Palette Input { background: transparent; }
-    Palette #about { height: auto; max-height: 2; color: $foreground-muted; margin-top: 1; }
+    Palette #about { dock: bottom; height: auto; max-height: 2; color: $foreground-muted; margin-top: 1; }
     Palette OptionList {
         height: auto; max-height: 16; border: none; padding: 0; background: transparent;
         text-wrap: nowrap; text-overflow: ellipsis;
@@ -75,13 +78,14 @@ class Palette(Dialog[Command]):
         self._found = found(self._commands, self._input.value)
         width = max((len(command.title) for command in self._commands), default=0)
         keys = max((len(command.key) for command in self._commands), default=0)
+        wide = self.app.size.width >= WIDE
         self._list.clear_options()
         self._list.add_options(
             Option(
                 Content.assemble(
                     command.title.ljust(width + 2),
                     (command.key.ljust(keys + 2), "$text-primary"),
-                    (command.help, "$foreground-muted"),
+                    (command.help if wide else "", "$foreground-muted"),
                 )
             )
             for command in self._found
