@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from tuigpt.generation.protocol import (
     Done,
     Failed,
     Loading,
+    Logprobs,
     Started,
     Tokens,
+    decode_report,
+    encode,
 )
 from tuigpt.runs.folder import Checkpoint
 from tuigpt.tui.panes.generate.entries import Entry, Texts
@@ -108,3 +112,19 @@ def test_what_was_deleted_comes_back_to_its_place() -> None:
     assert list(texts.entries) == [3]
     assert texts.restore() is entries[0] and texts.restore() is entries[1]
     assert list(texts.entries) == [1, 2, 3] and not texts.can_restore
+
+
+def test_a_long_text_takes_little_memory() -> None:
+    """Of what the generator tells as JSON, where each letter comes as a string of its own."""
+    letters = "to be or not to be, "
+    found = [Logprobs(Candidate(1, letter, 0.4, 0.4, 0.4), -0.9, 2, []) for letter in letters]
+    ids = [ord(letter) for letter in letters]
+    line = encode(Tokens(1, letters, len(letters), ids=ids, logprobs=found))
+    long = text()
+    tracemalloc.start()
+    for _ in range(1000):
+        long.take(decode_report(line))
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert long.count == 20_000
+    assert kept / long.count < 40

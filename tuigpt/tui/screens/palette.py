@@ -47,7 +47,9 @@ class Palette(Dialog[Command]):
         border: round $primary; background: $surface; padding: 0 1;
     }
     Palette Input { background: transparent; }
-    Palette #about { dock: bottom; height: auto; max-height: 2; color: $foreground-muted; margin-top: 1; }
+    Palette #about {
+        dock: bottom; height: auto; max-height: 2; color: $foreground-muted; margin-top: 1;
+    }
     Palette OptionList {
         height: auto; max-height: 16; border: none; padding: 0; background: transparent;
         text-wrap: nowrap; text-overflow: ellipsis;

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import uuid
 from array import array
 from dataclasses import dataclass, field
@@ -246,7 +247,7 @@ def _restored(kept: KeptText) -> WrittenText:
         problem=kept.problem, notes=list(kept.notes), drawn=kept.drawn, seconds=kept.seconds,
         starred=kept.starred, hidden=kept.hidden, branched_at=kept.branched_at,
         branched_from=kept.branched_from, prompt_tokens=kept.prompt_tokens, in_parts=kept.in_parts,
-        tokens=list(kept.pieces), surprises=array("f", kept.surprises),
+        tokens=list(map(sys.intern, kept.pieces)), surprises=array("f", kept.surprises),
     )  # fmt: skip
     text.add_written(kept.written)
     return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -208,7 +209,8 @@ class WrittenText:
                 # A stand-in that knows no ids still tells how many there are.
                 self.ids += report.ids or [0] * report.count
                 self.drawn += report.count
-                self.tokens += [found.chosen.text for found in report.logprobs]
+                # The same few over and over: one string for each of them takes a third.
+                self.tokens += [sys.intern(found.chosen.text) for found in report.logprobs]
                 self.surprises.extend(-found.logprob for found in report.logprobs)
                 self._written.append(report.text)
                 return [("text", report.text)]
