@@ -171,13 +171,15 @@ class Server:
         next_at, waited = began, 0.0
         while not (cancelled := command.id in self._cancelled):
             if (pace := self._pace.get(command.id, command.pace)) > 0:
-                # Behind time, it does not hurry to make up for more than one report.
-                next_at = max(next_at + 1 / pace, time.monotonic() - REPORT_EVERY)
+                # Behind time, it does not hurry to make up for more than one report. Ahead of it by
+                # a report, it waits: to be woken for each token would cost as much as the token.
                 before = time.monotonic()
-                in_time = self._wait_until(next_at, command.id, pace)
-                waited += time.monotonic() - before
-                if not in_time:
-                    continue
+                next_at = max(next_at + 1 / pace, before - REPORT_EVERY)
+                if next_at > before + REPORT_EVERY:
+                    in_time = self._wait_until(next_at, command.id, pace)
+                    waited += time.monotonic() - before
+                    if not in_time:
+                        continue
             changed |= self._change_config(command, generator)
             tokens = next(generator, None)
             if tokens is None:
