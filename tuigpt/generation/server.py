@@ -171,8 +171,8 @@ class Server:
         next_at, waited = began, 0.0
         while not (cancelled := command.id in self._cancelled):
             if (pace := self._pace.get(command.id, command.pace)) > 0:
-                # Behind time, it does not hurry to make up for more than one report. Ahead of it by
-                # a report, it waits: to be woken for each token would cost as much as the token.
+                # Behind time, it does not hurry to make up for more than one report. It waits when
+                # it is a report ahead, because to be woken for each token costs a fifth more.
                 before = time.monotonic()
                 next_at = max(next_at + 1 / pace, before - REPORT_EVERY)
                 if next_at > before + REPORT_EVERY:
