@@ -405,6 +405,18 @@ class TestSideBySide:
 
 
 class TestNewerWeights:
+    async def test_both_keys_are_named_beside_the_other_panes(
+        self, open_app: OpenApp, home: Path, make_run: MakeRun
+    ) -> None:
+        async with open_app(160, 45) as pilot:
+            await pilot.press("ctrl+t")
+            name = "shakespeare-tiny-1"
+            make_run(name)
+            path = checkpoint_path(runs_dir(home) / name, 150)
+            write_header_only(path, checkpoint_header(150, run=name, val_loss=1.4))
+            await until(pilot, lambda: shows(pilot, f"{name}@150 is new: f6 opens"))
+            assert shows(pilot, "f9 follows")
+
     async def test_a_run_is_followed_until_the_key_is_pressed_again(
         self, open_app: OpenApp, home: Path, writer: FakeWriter
     ) -> None:

@@ -387,12 +387,13 @@ async def test_the_trainers_log_can_be_read(tmp_path: Path) -> None:
         assert app.screen is app.screen_stack[0]
 
 
-async def test_an_acknowledgement_stands_in_the_status_line() -> None:
-    class Line(InkApp):
-        def compose(self) -> ComposeResult:
-            yield RunStatusLine(id="run-status")
+class StatusApp(InkApp):
+    def compose(self) -> ComposeResult:
+        yield RunStatusLine(id="run-status")
 
-    app = Line()
+
+async def test_an_acknowledgement_stands_in_the_status_line() -> None:
+    app = StatusApp()
     async with app.run_test(size=(60, 3)) as pilot:
         line = app.query_one(RunStatusLine)
         line.run_name, line.status = "verse", RunStatus("training", step=413, max_steps=5000)
@@ -402,11 +403,7 @@ async def test_an_acknowledgement_stands_in_the_status_line() -> None:
 
 
 async def test_what_was_begun_is_over_when_the_state_says_so() -> None:
-    class Line(InkApp):
-        def compose(self) -> ComposeResult:
-            yield RunStatusLine(id="run-status")
-
-    app = Line()
+    app = StatusApp()
     async with app.run_test(size=(80, 3)) as pilot:
         line = app.query_one(RunStatusLine)
         facts = RunStatus("training", step=413, max_steps=5000, val_loss=2.5, seconds_left=180)

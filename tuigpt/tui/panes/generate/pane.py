@@ -54,7 +54,7 @@ class GeneratePane(Pane):
     SCOPED_CSS = False
     DEFAULT_CSS = """
     GeneratePane {
-        & > #offer { display: none; height: 1; color: $text-accent; }
+        & > #offer { display: none; height: auto; max-height: 2; color: $text-accent; }
         & > #next { margin-top: 1; }
     }
     .-short GeneratePane > #next { margin-top: 0; }
