@@ -169,6 +169,21 @@ def all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
 
 
+@pytest.fixture(autouse=True)
+def workers_end_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test's app ends as one does that a person leaves: its workers first, then what they show.
+
+    `run_test` of Textual 8.2.8 lets the workers go on while the widgets are taken away.
+    """
+    shutdown = App._shutdown
+
+    async def end(app: App[object]) -> None:
+        app.workers.cancel_all()
+        await shutdown(app)
+
+    monkeypatch.setattr(App, "_shutdown", end)
+
+
 OpenApp = Callable[..., AbstractAsyncContextManager[Pilot[None]]]
 
 
