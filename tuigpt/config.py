@@ -197,7 +197,7 @@ class TrainConfig:
     )
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
     minutes: float = _option(
-        0.0, "time for the run: a trial tells how many steps fit into it, 0 = set the steps"
+        0.0, "time for the run: as many steps as fit into it here, 0 = set the steps"
     )
     batch_size: int = _option(64, "windows of text in each step")
     micro_batch_size: int = _option(

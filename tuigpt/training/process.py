@@ -24,6 +24,7 @@ from tuigpt.runs.folder import TRAINER_LOG
 from tuigpt.runs.leftovers import remove_from_home
 from tuigpt.signals import end_cleanly_on_signals, on_ending
 from tuigpt.story import Evaluation, Milestones
+from tuigpt.training.budget import Budget
 from tuigpt.training.command import Ended, Reporter, Silent, TrainCommand
 from tuigpt.training.events import Evaluated, Event, Stepped
 from tuigpt.training.optimizers import have_compiler_cache
@@ -31,8 +32,8 @@ from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.resume import resume
 from tuigpt.training.start import Prepared, begin
-from tuigpt.training.trainer import Diverged, Trainer
-from tuigpt.wording import file_size
+from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Diverged, Trainer
+from tuigpt.wording import duration, file_size
 
 FAILED = 1
 """Exit status of a training that began and failed."""
@@ -118,6 +119,10 @@ class _Training:
         self._requests = Requests(prepared.folder, self._recorder.status.answered)
         self._record = record
         self._milestones = Milestones(record.baselines, prepared.status.best_val_loss)
+        n_val = record.corpus.val_tokens
+        self._budget = Budget(
+            self._trainer.config, self._trainer.step, n_val if n_val <= LONGEST_WHOLE_PASS else 0
+        )
 
     def _on_signal(self, number: int, frame: object) -> None:
         self._stopping = True
@@ -145,13 +150,19 @@ class _Training:
                 self._note(note)
             if trainer.config.compile:
                 self._compile()
+            began = time.monotonic()
             for event in trainer.run():
                 self._take(event)
+                self._budget.spend(event, time.monotonic() - began)
+                began = time.monotonic()
                 if isinstance(event, Stepped) and event.step < trainer.step:
                     continue  # updates that are reported together
                 self._carry_out()
                 if self._stopping:
                     break
+                if isinstance(event, Stepped):
+                    self._keep_to_its_minutes()
+                began = time.monotonic()
             trainer.end()
             checkpoint = recorder.save(keep=True)
         except (FolderGone, _Discarded):
@@ -176,6 +187,20 @@ class _Training:
             measured = Evaluation(event.step, event.val_loss_per_character, early=event.early)
             if passed := self._milestones.passed(measured):
                 self._note(passed)
+
+    def _keep_to_its_minutes(self) -> None:
+        trainer, config = self._trainer, self._trainer.config
+        if (
+            not config.minutes
+            or (steps := self._budget.fitting_steps(trainer.step, config)) is None
+        ):
+            return
+        trainer.change(max_steps=steps, minutes=config.minutes)
+        self._recorder.changed(
+            "",
+            f"{steps:,} steps instead of {config.max_steps:,}, to end within"
+            f" {duration(60 * config.minutes)}",
+        )
 
     def _note(self, message: str) -> None:
         self._recorder.note(message)

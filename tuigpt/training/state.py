@@ -63,8 +63,8 @@ class TrainingFacts(msgspec.Struct, frozen=True, kw_only=True):
         best_val_loss: lowest so far, in nats per token, reached at `best_step`.
         evaluated_step: of the newest evaluation.
         not_better: evaluations in a row without a better val loss.
-        learning_rate, dropout, max_steps, patience: settings that may have changed since the run
-            began; None is as it began.
+        learning_rate, dropout, max_steps, minutes, patience: settings that may have changed since
+            the run began; None is as it began.
         provisional: steps of the checkpoints that are kept only until there is a better one.
         tokenizer: as its `to_dict` gives it; None where it is in the checkpoint of this step.
     """
@@ -79,6 +79,7 @@ class TrainingFacts(msgspec.Struct, frozen=True, kw_only=True):
     learning_rate: float | None = None
     dropout: float | None = None
     max_steps: Count | None = None
+    minutes: float | None = None
     patience: Count | None = None
     provisional: tuple[Count, ...] = ()
     tokenizer: dict[str, Any] | None = None

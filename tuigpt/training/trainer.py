@@ -277,6 +277,7 @@ class Trainer:
         learning_rate: float | None = None,
         dropout: float | None = None,
         max_steps: int | None = None,
+        minutes: float | None = None,
         patience: int | None = None,
     ) -> None:
         """Change settings of a training under way; the schedule keeps its shape.
@@ -284,12 +285,16 @@ class Trainer:
         Args:
             learning_rate: the highest rate; where the schedule is at half of it, it stays there.
             max_steps: the step at which the schedule ends.
+            minutes: into which `max_steps` fits; 0, and so is None beside a `max_steps`, where
+                that does not follow from a time.
 
         Raises:
             ConfigError: a value with which no training can work.
         """
+        if max_steps is not None and minutes is None:
+            minutes = 0.0
         changes: dict[str, Any] = dict(
-            learning_rate=learning_rate, max_steps=max_steps, patience=patience
+            learning_rate=learning_rate, max_steps=max_steps, minutes=minutes, patience=patience
         )
         changes = {name: value for name, value in changes.items() if value is not None}
         config = replace(self.config, **changes)
@@ -338,6 +343,7 @@ class Trainer:
             learning_rate=config.learning_rate,
             dropout=self.model.config.dropout,
             max_steps=config.max_steps,
+            minutes=config.minutes,
             patience=config.patience,
         )
 
@@ -379,6 +385,7 @@ class Trainer:
             learning_rate=facts.learning_rate,
             dropout=facts.dropout,
             max_steps=facts.max_steps,
+            minutes=self.config.minutes if facts.minutes is None else facts.minutes,
             patience=facts.patience,
         )
 

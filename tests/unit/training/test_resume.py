@@ -257,9 +257,10 @@ class TestMinutes:
         assert said
         steps = int(said[1].replace(",", ""))
         run = open_run(home / "runs/short")
-        assert read_run_record(run.folder).train.max_steps == run.status.step == steps
+        assert read_run_record(run.folder).train.max_steps == steps
+        assert run.status.state == "finished"
         # Going on plans nothing anew.
-        longer = tuigpt("train", "--resume=short", f"--max-steps={steps + 5}")
+        longer = tuigpt("train", "--resume=short", f"--max-steps={run.status.step + 5}")
         assert longer.returncode == 0 and "are" not in longer.stdout.splitlines()[1]
 
     def test_steps_and_minutes_exclude_each_other(self, tuigpt: Tuigpt, verse_file: Path) -> None:
