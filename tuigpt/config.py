@@ -8,7 +8,7 @@ line and the app's form both show. This module imports neither torch nor numpy.
 import encodings
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict
 
 from tuigpt.errors import ConfigError, Setting
@@ -302,7 +302,26 @@ def train_settings(chosen: Mapping[str, Any], device_type: str = "cpu") -> Train
             " is given: both tell the length",
         )  # fmt: skip
     defaults = train_defaults(chosen.get("recipe", DEFAULT_RECIPE), device_type)
-    return TrainConfig(**{**defaults, **chosen})
+    settings = TrainConfig(**{**defaults, **chosen})
+    return (
+        settings if "patience" in chosen else replace(settings, patience=usual_patience(settings))
+    )
+
+
+_LEAST_PATIENCE = 5
+"""Evaluations, however many steps lie between them."""
+
+
+def usual_patience(settings: TrainConfig) -> int:
+    """The patience of a training whose user says nothing about it, in evaluations.
+
+    It is the recipe's for the usual interval, and the same number of steps for another.
+    """
+    usual = train_defaults(settings.recipe)
+    steps: int = usual["patience"] * usual["eval_interval"]
+    if not steps:
+        return 0
+    return max(_LEAST_PATIENCE, -(-steps // settings.eval_interval))
 
 
 @dataclass(frozen=True)

@@ -105,6 +105,7 @@ RECIPES: dict[str, Recipe] = {
             min_lr_ratio=0.01,
             warmup_steps=20,
             weight_decay=0.1,
+            patience=20,
             precision="auto",
         ),
         # On such a GPU many windows of a small model take hardly longer than few.

@@ -16,6 +16,7 @@ from tuigpt.config import (
     help_of,
     parse_field,
     train_defaults,
+    train_settings,
 )
 from tuigpt.errors import ConfigError, Setting, UserError, in_words
 from tuigpt.recipes import DEFAULT_RECIPE
@@ -91,6 +92,21 @@ def test_a_seed_fits_a_generator() -> None:
 def test_recipes() -> None:
     assert "'magic'" in refusal(TrainConfig, "recipe", "magic")
     assert "workshop" in refusal(TrainConfig, "recipe", "")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "patience"),
+    [
+        ({}, 20),
+        ({"eval_interval": 10}, 200),
+        ({"eval_interval": 5000}, 5),
+        ({"patience": 3, "eval_interval": 10}, 3),
+        ({"patience": 0}, 0),
+        ({"recipe": "workshop"}, 0),
+    ],
+)
+def test_a_training_has_the_patience_of_2000_steps(chosen: dict[str, Any], patience: int) -> None:
+    assert train_settings(chosen).patience == patience
 
 
 def test_a_recipe_sets_what_the_user_leaves_open() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuigpt.config import PRESETS, GPTConfig, bpe_size
+from tuigpt.config import PRESETS, GPTConfig, bpe_size, usual_patience
 from tuigpt.errors import UserError
 from tuigpt.files import UnreadableFile, read_record
 from tuigpt.paths import user_path
@@ -84,7 +84,7 @@ def answers_of(run: RunRecord) -> Answers:
     values |= {name: getattr(run.model, name) for name in MODEL_FIELDS}
     texts = {n: v if isinstance(v, str) else f"{v:.15g}" for n, v in values.items()}
     length = "steps"
-    if train.patience:
+    if train.patience not in (0, usual_patience(train)):
         length = "patience"
     elif train.minutes:
         length = "short" if train.minutes == SHORT_MINUTES else "long"
