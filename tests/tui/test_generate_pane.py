@@ -16,6 +16,7 @@ from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
 from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import checkpoint_path
+from tuigpt.tui.panes.generate import texts_view
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
@@ -225,6 +226,16 @@ class TestEachText:
         async with written() as pilot:
             await pilot.press("shift+tab")
             await press(pilot, "s", "── 1 ★ · verse@100")
+
+    async def test_the_oldest_makes_room_for_the_newest(
+        self, written: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(texts_view, "MOST_TEXTS", 2)
+        async with written(80, 40) as pilot:
+            for number in (2, 3):
+                await press(pilot, "enter", f"── {number} ·")
+                await until(pilot, lambda: screen_text(pilot).count("/s ──") == 2)
+            assert not shows(pilot, "── 1 ·") and shows(pilot, "── 2 ·")
 
     async def test_it_can_be_edited_and_gone_on_from(self, written: Any) -> None:
         async with written() as pilot:

@@ -24,6 +24,7 @@ from tuigpt.tui.panes.generate.kept import (
     read_texts,
 )
 from tuigpt.tui.panes.generate.texts import WrittenText
+from tuigpt.tui.panes.generate.texts_view import TextsView
 
 
 def some(name: str, **facts: object) -> KeptText:
@@ -51,6 +52,13 @@ class TestTheFile:
         keep(home, [some("a"), some("b")])
         keep(home, [some("a", starred=True), KeptText("b", deleted=True)])
         assert [(text.id, text.starred) for text in read_texts(home)] == [("a", True)]
+
+    def test_the_newest_come_back_and_those_with_a_star(
+        self, home: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(kept_module, "MOST_TEXTS", 2)
+        keep(home, [some("a", starred=True), *map(some, "bcd")])
+        assert [text.id for text in read_texts(home)] == ["a", "c", "d"]
 
     def test_the_choice_among_siblings_holds_until_another_is_written(self, home: Path) -> None:
         def shown() -> list[str]:
@@ -119,6 +127,18 @@ class TestTheNextStart:
             await until(pilot, lambda: "‹ 2 of 3 ›" in screen_text(pilot))
             await pilot.press("f3")
             await until(pilot, lambda: "│ He go[es] on⏎" in screen_text(pilot))
+
+    async def test_also_what_was_done_just_before_leaving(
+        self, open_app: OpenApp, make_run: MakeRun, home: Path
+    ) -> None:
+        make_run("verse", {100: 1.5})
+        async with open_app(80, 24) as pilot:
+            await pilot.press(*"He", "enter")
+            await until(pilot, lambda: "/s ──" in screen_text(pilot))
+            view = pilot.app.screen.query_one(TextsView)
+            for _ in range(3):
+                view.action_star()
+        assert [text.starred for text in read_texts(home)] == [True]
 
     async def test_unless_that_is_switched_off(
         self, open_app: OpenApp, make_run: MakeRun, home: Path

@@ -114,6 +114,16 @@ def test_what_was_deleted_comes_back_to_its_place() -> None:
     assert list(texts.entries) == [1, 2, 3] and not texts.can_restore
 
 
+def test_the_oldest_go_unless_they_have_a_star() -> None:
+    texts = Texts()
+    entries = [texts.add(text()) for _ in range(5)]
+    assert texts.let_go(5) == []
+    entries[0].text.starred = True
+    assert texts.let_go(3) == entries[1:3] and list(texts.entries) == [1, 4, 5]
+    texts.add(text())
+    assert texts.let_go(3) == [entries[3]]
+
+
 def test_a_long_text_takes_little_memory() -> None:
     """Of what the generator tells as JSON, where each letter comes as a string of its own."""
     letters = "to be or not to be, "

@@ -290,6 +290,22 @@ class TestEntries:
             assert app.lines[3:9] == [two, "2!", "", three, "three!", ""]
             assert text_of(transcript) == "one more\n\n2!\n\nthree!"
 
+    async def test_one_can_go(self) -> None:
+        app = Host()
+        async with app.run_test(size=(30, 12)) as pilot:
+            transcript = app.transcript
+            for number, text in enumerate(("one", "two", "three"), 1):
+                transcript.open_entry(number)
+                transcript.append(text)
+            transcript.drop_entry(1)
+            transcript.drop_entry(1)
+            transcript.append(" or so", entry=2)
+            await pilot.pause()
+            assert app.lines[1] == "two or so" and text_of(transcript) == "two or so\n\nthree"
+            transcript.drop_entry(2)
+            transcript.drop_entry(3)
+            assert transcript.is_empty
+
     async def test_an_older_one_grows_without_wrapping_the_others(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -218,6 +218,15 @@ class Transcript(ScrollView, can_focus=True):
         self._rows.append(Row([], True, entry, "rule"))
         self._changed(0, None)
 
+    def drop_entry(self, entry: int) -> None:
+        """Take an old entry out, with the gap below it."""
+        rows = self._rows
+        first = next((n for n, row in enumerate(rows) if row.entry == entry), len(rows))
+        behind = (n for n in range(first, len(rows)) if rows[n].entry != entry)
+        del rows[first : next(behind, len(rows))]
+        self._rules.pop(entry, None)
+        self._changed(0, None)
+
     def set_rule(self, entry: int, rule: Rule) -> None:
         """Put an entry's facts on its rule."""
         if self._rules.get(entry) != rule:

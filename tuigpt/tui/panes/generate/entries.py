@@ -137,6 +137,14 @@ class Texts:
         self.chosen = None
         return entry
 
+    def let_go(self, most: int) -> list[Entry]:
+        """Take the oldest entries out until so many are left; those with a star stay."""
+        plain = (e for e in list(self.entries.values()) if not any(t.starred for t in e.texts))
+        gone = list(itertools.islice(plain, max(0, len(self.entries) - most)))
+        for entry in gone:
+            del self.entries[entry.number]
+        return gone
+
     def add_siblings(self, entry: Entry, *texts: WrittenText) -> None:
         """More texts in an entry's place; the first of them shows."""
         entry.at = len(entry.texts)

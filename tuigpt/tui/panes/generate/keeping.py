@@ -36,6 +36,7 @@ class Keeper:
         self._kept = Kept(home)
         self._on = False
         self._lock = asyncio.Lock()
+        self._writing: set[asyncio.Task[None]] = set()
 
     async def read(self) -> tuple[list[KeptText], list[str]]:
         """What was kept: texts and prompts, oldest first."""
@@ -73,9 +74,16 @@ class Keeper:
         if self._on and records:
             self._work(self._write(lambda: keep(self._home, records), "texts"))
 
+    async def finish(self) -> None:
+        """Wait until all is written."""
+        while self._writing:
+            await asyncio.wait(self._writing)
+
     def _work(self, writing: Coroutine[None, None, None]) -> None:
-        # The app's worker, so that the end of the pane does not end it.
-        self._owner.app.run_worker(writing, group="keep", exit_on_error=False)
+        # No worker of Textual's, which are all cancelled when the app ends.
+        task = asyncio.get_running_loop().create_task(writing)
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
 
     async def _write(self, write: Callable[[], None], what: str) -> None:
         try:

@@ -35,7 +35,7 @@ TEXT_CHARACTERS = 500_000
 """A longer text is not kept: it can be saved to a file of its own."""
 
 MOST_TEXTS, MOST_PROMPTS = 200, 500
-"""How many are shown at the next start."""
+"""How many there are at a time, here and at the next start; a text with a star is one more."""
 
 PROMPT_CHARACTERS = 20_000
 """A longer prompt is not kept."""
@@ -119,7 +119,8 @@ def read_texts(home: Path) -> list[KeptText]:
             found[text.id] = text
             if text.shown:
                 shown[text.entry] = text.id
-    newest = list(found.values())[-MOST_TEXTS:]
+    texts = list(found.values())
+    newest = [t for n, t in enumerate(texts, MOST_TEXTS - len(texts)) if n >= 0 or t.starred]
     return [msgspec.structs.replace(t, shown=shown.get(t.entry) == t.id) for t in newest]
 
 

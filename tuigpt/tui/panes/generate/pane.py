@@ -135,6 +135,7 @@ class GeneratePane(Pane):
     async def on_unmount(self) -> None:
         self._view.desk.stop()
         await self._generator.close()
+        await self._view.keeper.finish()
 
     def on_resize(self, event: Resize) -> None:
         stacked = event.size.width < 78 and event.size.height >= 24

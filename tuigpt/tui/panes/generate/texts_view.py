@@ -16,6 +16,7 @@ from tuigpt.errors import UserError
 from tuigpt.generation.protocol import Candidate
 from tuigpt.tui.panes.generate.entries import Entry, Texts
 from tuigpt.tui.panes.generate.keeping import Keeper
+from tuigpt.tui.panes.generate.kept import MOST_TEXTS
 from tuigpt.tui.panes.generate.output import Output
 from tuigpt.tui.panes.generate.texts import WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
@@ -36,7 +37,8 @@ class TextsView(Transcript):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "edit", "edit", id="text.edit",
                 tooltip="Put the text into the prompt, to change it and go on from there"),
-        Binding("s", "star", "star", id="text.star", tooltip="Mark the text with a star"),
+        Binding("s", "star", "star", id="text.star",
+                tooltip="Mark the text with a star: it stays when old ones make room for new ones"),
         Binding("x,delete", "delete", "delete", id="text.delete",
                 tooltip="Take the text out of the list; u brings it back"),
         Binding("m", "mark_copies", "mark copies", id="text.mark-copies",
@@ -111,6 +113,8 @@ class TextsView(Transcript):
             text.doing = "waking the generator …"
         if instead_of is None:
             entry = self.texts.add(*texts)
+            for old in self.texts.let_go(MOST_TEXTS):
+                self.drop_entry(old.number)
             self.open_entry(entry.number)
         else:
             entry = instead_of
