@@ -30,6 +30,7 @@ class OptimizerRule:
             `weight_decay` and the options.
         parameters: those that it learns.
         options: its own settings.
+        takes_precision: whether `precision`, as the training has it, is an option of it.
         rate: the training's setting whose value times the learning rate is this optimizer's rate;
             None is the learning rate itself.
         decays: whether the training's weight decay is for these parameters.
@@ -40,6 +41,7 @@ class OptimizerRule:
     optimizer: str
     parameters: Parameters
     options: Mapping[str, Any] = field(default_factory=dict)
+    takes_precision: bool = False
     rate: str | None = None
     decays: bool = True
     moments: int = 2
@@ -87,6 +89,7 @@ RECIPES: dict[str, Recipe] = {
             OptimizerRule(
                 "tuigpt.training.muon:Muon",
                 "block matrices",
+                takes_precision=True,
                 moments=1,
                 # It works on all matrices of a shape at once, at most a third of them: beside
                 # every matrix's direction it holds their stack, two iterates, two Gram matrices.

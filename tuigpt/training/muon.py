@@ -16,10 +16,10 @@ class Muon(torch.optim.Optimizer):
     Source: Jordan et al., "Muon: An optimizer for hidden layers in neural networks" (2024), with
     its Nesterov momentum, its quintic Newton-Schulz iteration and its coefficients.
 
-    It differs from `torch.optim.Muon` in two ways that a small model feels. It works in the
-    gradient's own precision, because bfloat16 is many times slower than float32 on processors
-    without it; and it works off all matrices of a shape at once. A matrix three times as tall as
-    wide is taken as the three it consists of: the query, key and value projections.
+    It differs from `torch.optim.Muon` in two ways that a small model feels. It iterates in bfloat16
+    only where it is told to, because that is many times slower than float32 on processors without
+    it; and it works off all matrices of a shape at once. A matrix three times as tall as wide is
+    taken as the three it consists of: the query, key and value projections.
     """
 
     def __init__(
@@ -30,11 +30,13 @@ class Muon(torch.optim.Optimizer):
         momentum: float = 0.95,
         weight_decay: float = 0.0,
         newton_schulz_steps: int = 5,
+        precision: str = "float32",
     ) -> None:
         """
         Args:
             params: matrices, (rows, columns) each, or groups of them.
             weight_decay: share of lr by which weights shrink in each step.
+            precision: what the iteration is computed in, float32 or bfloat16.
         """
         super().__init__(
             params,
@@ -43,6 +45,7 @@ class Muon(torch.optim.Optimizer):
                 momentum=momentum,
                 weight_decay=weight_decay,
                 newton_schulz_steps=newton_schulz_steps,
+                precision=precision,
             ),
         )
 
@@ -62,10 +65,10 @@ class Muon(torch.optim.Optimizer):
                 parts = 3 if matrix.size(0) == 3 * matrix.size(1) else 1
                 for part, toward in zip(matrix.chunk(parts), direction.chunk(parts), strict=True):
                     same_shape[part.shape].append((part, toward))
+            dtype = getattr(torch, group["precision"])
             for shape, pairs in same_shape.items():
-                updates = orthogonalised(
-                    torch.stack([toward for _, toward in pairs]), group["newton_schulz_steps"]
-                )
+                directions = torch.stack([toward for _, toward in pairs]).to(dtype)
+                updates = orthogonalised(directions, group["newton_schulz_steps"])
                 # So that the entries of an update have one size, whatever the matrix's shape.
                 rate = group["lr"] * max(1.0, shape[0] / shape[1]) ** 0.5
                 for (part, _), update in zip(pairs, updates, strict=True):

@@ -41,11 +41,14 @@ def _built(rule: OptimizerRule, model: GPT, config: TrainConfig) -> torch.optim.
     module, _, name = rule.optimizer.partition(":")
     share = 1.0 if rule.rate is None else float(getattr(config, rule.rate))
     groups: list[dict[str, Any]] = [{"params": _parameters(rule, model), "share": share}]
+    options = dict(rule.options)
+    if rule.takes_precision:
+        options["precision"] = "bfloat16" if config.precision == "bfloat16" else "float32"
     optimizer: torch.optim.Optimizer = getattr(import_module(module), name)(
         groups,
         lr=config.learning_rate,
         weight_decay=config.weight_decay if rule.decays else 0.0,
-        **rule.options,
+        **options,
     )
     return optimizer
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -141,6 +142,24 @@ class TestFast:
         expected = [alone[0], alone[1], torch.cat(tuple(alone[2:5])), alone[5]]
         for found, wanted in zip(together, expected, strict=True):
             torch.testing.assert_close(found.detach(), wanted.detach())
+
+    def test_in_bfloat16_the_update_is_nearly_the_same(self) -> None:
+        config = TrainConfig(**{**train_defaults("fast"), "precision": "bfloat16"})
+        updated = []
+        for precise in (config, replace(config, precision="float32")):
+            torch.manual_seed(1)
+            model = self.model()
+            set_first_weights(model, precise)
+            muon, _ = build_optimizers(model, precise)
+            matrices = [p for group in muon.param_groups for p in group["params"]]
+            for p in matrices:
+                p.grad = torch.randn_like(p)
+            before = torch.cat([p.detach().flatten() for p in matrices])
+            muon.step()
+            updated.append(torch.cat([p.detach().flatten() for p in matrices]) - before)
+        rough, exact = updated
+        assert rough.dtype == torch.float32 and not torch.equal(rough, exact)
+        assert torch.cosine_similarity(rough, exact, dim=0) > 0.99
 
     def test_the_first_update_is_the_orthogonal_gradient(self) -> None:
         p = torch.nn.Parameter(torch.zeros(4, 4))
