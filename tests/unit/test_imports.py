@@ -57,6 +57,22 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show() -> None:
     assert loaded_by(shown, later) == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["generate", "poet", "--prompt=To", "--max-new-tokens=2"],
+        ["train", "--n-layer=1", "--n-head=1", "--n-embd=8", "--block-size=8", "--max-steps=2",
+         "--eval-tokens=16", "--device=cpu"],
+        ["train", "--recipe=workshop", "--n-layer=1", "--n-head=1", "--n-embd=8", "--block-size=8",
+         "--max-steps=2", "--eval-tokens=16", "--device=cpu"],
+    ],
+)  # fmt: skip
+def test_the_compiler_is_not_loaded_unasked(arguments: list[str], tmp_path: Path) -> None:
+    """It takes longer to load than all the rest."""
+    statement = running([*arguments, f"--home={tmp_path}"], tmp_path)
+    assert loaded_by(statement, ["torch", "torch._dynamo"]) == "torch"
+
+
 def running(arguments: Sequence[str], home: Path) -> str:
     return (
         "import os\n"

@@ -16,8 +16,9 @@ import msgspec
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import Parameter
+from torch.overrides import TorchFunctionMode
 
 from tuigpt.config import GPTConfig
 from tuigpt.errors import ConfigError, UserError
@@ -125,9 +126,27 @@ def assemble(config: GPTConfig, weights: Mapping[str, Tensor]) -> GPT:
     Args:
         weights: all of the model's, as a checkpoint stores them; they are not copied.
     """
-    with torch.device("meta"):
-        model = GPT(config)
-    return _filled(model, weights)
+    return _filled(_outline(config), weights)
+
+
+class _NoFirstWeights(TorchFunctionMode):
+    """Leaves out what `torch.nn.init` does to new parameters.
+
+    For parameters without memory PyTorch 2.13 would import its compiler, which takes longer than
+    the rest of it together.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return kwargs["tensor"]
+        return func(*args, **kwargs)
+
+
+def _outline(config: GPTConfig) -> GPT:
+    """A model without memory for its weights."""
+    with torch.device("meta"), _NoFirstWeights():
+        return GPT(config)
 
 
 def _filled(model: GPT, weights: Mapping[str, Tensor]) -> GPT:
@@ -158,8 +177,7 @@ def _model_for(file: Any, config: GPTConfig) -> GPT:
     for name, shape in embeddings.items():
         if name not in names or tuple(file.get_slice(name).get_shape()) != shape:
             raise unlike
-    with torch.device("meta"):
-        model = GPT(config)
+    model = _outline(config)
     shapes = {k: tuple(v.shape) for k, v in model.state_dict().items() if k != TIED}
     if names != set(shapes):
         raise unlike

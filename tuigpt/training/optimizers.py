@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
+from functools import cache
 from importlib import import_module
+from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ _COMPILER_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def have_compiler_cache(cache: Path) -> None:
-    """Let PyTorch have a folder for compiled code, which its optimizers make though nothing is.
+    """Let PyTorch have a folder for compiled code, which it makes where its compiler is loaded.
 
     It is wherever PyTorch wants it, if it can be made there; call this before the first optimizer.
 
@@ -44,13 +47,27 @@ def _built(rule: OptimizerRule, model: GPT, config: TrainConfig) -> torch.optim.
     options = dict(rule.options)
     if rule.takes_precision:
         options["precision"] = "bfloat16" if config.precision == "bfloat16" else "float32"
-    optimizer: torch.optim.Optimizer = getattr(import_module(module), name)(
+    optimizer: torch.optim.Optimizer = _without_compiler(getattr(import_module(module), name))(
         groups,
         lr=config.learning_rate,
         weight_decay=config.weight_decay if rule.decays else 0.0,
         **options,
     )
     return optimizer
+
+
+@cache
+def _without_compiler(kind: type[torch.optim.Optimizer]) -> Callable[..., torch.optim.Optimizer]:
+    """The same optimizer, one that does not load PyTorch's compiler.
+
+    Those of PyTorch 2.13 load it at the first update, only to tell it that they are not to be
+    compiled: a second, and a hundred megabytes.
+    """
+    for method in vars(torch.optim.Optimizer).values():
+        if hasattr(method, "__wrapped__"):
+            vars(unwrap(method)).setdefault("__dynamo_disable", unwrap(method))
+    step = torch.no_grad()(unwrap(kind.step))
+    return type(kind.__name__, (kind,), {"step": step})
 
 
 def _parameters(rule: OptimizerRule, model: GPT) -> list[nn.Parameter]:
