@@ -41,7 +41,7 @@ from tuigpt.tui.panes.training.curves import Curves
 TUIGPT = [sys.executable, "-m", "tuigpt"]
 
 SMALL = [
-    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=8",
+    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=40",
     "--max-steps=10000000", "--checkpoint-interval=100000", "--eval-tokens=4096", "--device=cpu",
     "--name=running",
 ]  # fmt: skip
@@ -167,6 +167,23 @@ def echoes(app: Watched, count: int) -> list[float]:
     return sorted(found)
 
 
+def answers(app: Watched, count: int) -> list[float]:
+    """Seconds from enter to the first letter that the poet adds, while nothing trains."""
+    app.type("\x07")
+    app.idle(1.0)
+    found = []
+    for n in range(count):
+        prompt = RARE + RARE[n % len(RARE)]
+        app.type(prompt)
+        app.until_words(prompt)
+        app.idle(0.5)
+        written = re.compile(re.escape(prompt) + r"\s?[^\s│█▉▊▋▌▍▎▏]")
+        app.type("\r")
+        found.append(app.until(lambda: any(map(written.search, app.words()))))  # noqa: B023
+        app.idle(4.0)
+    return sorted(found)
+
+
 def has(output: bytes, letter: str) -> bool:
     """Whether a letter is among what is written, not only in control sequences."""
     return letter.encode() in re.sub(rb"\x1b\[[0-9;?]*[ -/]*[@-~]", b"", output)
@@ -195,6 +212,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20.0, help="of each turn")
     parser.add_argument("--rounds", type=int, default=3, help="turns without and with the app")
     parser.add_argument("--keys", type=int, default=200, help="letters that are typed")
+    parser.add_argument("--texts", type=int, default=20, help="that the poet writes")
     parser.add_argument("--steps", type=int, default=1_000_000, help="of the long run")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -226,6 +244,7 @@ def main() -> None:
             keys = echoes(app, options.keys)
             trainer.send_signal(signal.SIGINT)
             trainer.wait()
+            first_letters = answers(app, options.texts)
             long_run(log.parent, home / "long", options.steps)
             app.type("\x14")
             app.idle(3)
@@ -249,6 +268,11 @@ def main() -> None:
         print(f"the app, {name}: {statistics.median(values):.1f}{unit}, at most {max(values):.1f}")
     at = [keys[min(len(keys) - 1, int(share * len(keys)))] * 1000 for share in (0.5, 0.99)]
     print(f"a key's echo: {at[0]:.0f} ms, 99th percentile {at[1]:.0f} ms, of {len(keys)}")
+    middle = statistics.median(first_letters)
+    print(
+        f"from enter to the poet's first letter: {1000 * middle:.0f} ms, at most"
+        f" {1000 * max(first_letters):.0f} ms, of {len(first_letters)}"
+    )
     print(f"{options.steps:,} steps: open after {opened:.2f} s, a redraw {1000 * drawn:.1f} ms")
 
 
