@@ -41,9 +41,9 @@ from tuigpt.tui.panes.training.curves import Curves
 TUIGPT = [sys.executable, "-m", "tuigpt"]
 
 SMALL = [
-    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=40",
-    "--max-steps=10000000", "--checkpoint-interval=100000", "--eval-tokens=4096", "--device=cpu",
-    "--name=running",
+    "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=64", "--batch-size=96",
+    "--max-steps=10000000", "--patience=0", "--checkpoint-interval=100000", "--eval-tokens=4096",
+    "--device=cpu", "--name=running",
 ]  # fmt: skip
 
 COLUMNS, ROWS = 140, 40

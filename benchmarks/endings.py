@@ -72,7 +72,14 @@ class Bench:
         }  # fmt: skip
         text = folder / "verse.txt"
         text.write_text(VERSE, "utf-8")
-        arguments = ["train", str(text), "--name=victim", "--max-steps=10000000", *flags]
+        arguments = [
+            "train",
+            str(text),
+            "--name=victim",
+            "--max-steps=10000000",
+            "--patience=0",
+            *flags,
+        ]
         trainer = subprocess.Popen(
             [*TUIGPT, *arguments], env=self.env, cwd=folder, stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

@@ -236,7 +236,7 @@ class Bench:
             text.write_text(VERSE, "utf-8")
             name = f"--name=run-{self.starts}"
             subprocess.Popen(
-                [*TUIGPT, "train", str(text), name, "--max-steps=10000000", *TINY,
+                [*TUIGPT, "train", str(text), name, "--max-steps=10000000", "--patience=0", *TINY,
                  f"--home={self.home}"],
                 env=self.env, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL, start_new_session=True,

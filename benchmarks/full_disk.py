@@ -40,7 +40,7 @@ PATIENCE = 60.0
 SHAPE = [
     "--n-layer=2", "--n-head=2", "--n-embd=32", "--block-size=32", "--batch-size=8",
     "--eval-tokens=64", "--sample-tokens=0", "--recipe=workshop", "--precision=float32",
-    "--device=cpu", "--max-steps=100000", "--warmup-steps=0", "--eval-interval=50",
+    "--device=cpu", "--max-steps=100000", "--patience=0", "--warmup-steps=0", "--eval-interval=50",
     "--checkpoint-interval=50",
 ]  # fmt: skip
 

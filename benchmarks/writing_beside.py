@@ -28,8 +28,8 @@ from tuigpt.tui.panes.generate.writing import PACE, TOP
 
 SMALL = [
     "--n-layer=2", "--n-head=2", "--n-embd=128", "--block-size=64", "--batch-size=16",
-    "--max-steps=10000000", "--checkpoint-interval=100000", "--eval-tokens=4096", "--device=cpu",
-    "--name=running",
+    "--max-steps=10000000", "--patience=0", "--checkpoint-interval=100000", "--eval-tokens=4096",
+    "--device=cpu", "--name=running",
 ]  # fmt: skip
 
 

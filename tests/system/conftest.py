@@ -16,7 +16,7 @@ TUIGPT = [sys.executable, "-P", "-m", "tuigpt"]
 
 TINY = [
     "--n-layer=1", "--n-head=2", "--n-embd=16", "--block-size=16", "--batch-size=4",
-    "--eval-tokens=64", "--sample-tokens=8",
+    "--eval-tokens=64", "--sample-tokens=8", "--patience=0",
 ]  # fmt: skip
 """Flags of a model that trains in no time."""
 

@@ -20,8 +20,8 @@ __all__ = ["trainer"]  # a fixture
 
 SMALL = [
     "--n-layer=1", "--n-head=2", "--n-embd=64", "--block-size=16", "--batch-size=4",
-    "--eval-tokens=64", "--sample-tokens=0", "--max-steps=100000", "--eval-interval=1000",
-    "--checkpoint-interval=20",
+    "--eval-tokens=64", "--sample-tokens=0", "--max-steps=100000", "--patience=0",
+    "--eval-interval=1000", "--checkpoint-interval=20",
 ]  # fmt: skip
 
 
