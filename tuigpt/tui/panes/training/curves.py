@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
@@ -16,6 +17,9 @@ from tuigpt.story import Evaluation, Story, is_shakespeare, milestones, tell
 
 UNITS = ("step", "tokens", "epoch", "time")
 """What the x axis may count; `epoch` is how often the training part was read."""
+
+_Told = tuple[Story, list[tuple[int, str]]]
+"""A story and its milestones."""
 
 SMOOTHING = (1, 10, 30, 100, 300, 1000)
 """Updates that the smoothed train loss averages over, at most."""
@@ -41,6 +45,7 @@ class Curves:
     _known: tuple[object, ...] = ()
     _newest: tuple[Point | None, Point | None] = (None, None)
     _evaluations: list[Evaluation] = field(default_factory=list)
+    _told: tuple[object, _Told] | None = None
 
     def look(self, run: Run | None, history: History) -> None:
         """Take in a history that may have grown since the last look, or be another one."""
@@ -134,16 +139,26 @@ class Curves:
 
     def story(self) -> Story:
         """What is to be said of the run so far."""
+        return self._tell()[0]
+
+    def _tell(self) -> _Told:
         record = self._run.record if self._run else None
         train, smooth = self._newest[0], self._train.smooth.ys
         newest = None
         if train is not None:
             newest = smooth[-1] if smooth and train[1] == train[1] else train[1]
-        return tell(
-            self._evaluations, self.baselines, train=newest,
-            shakespeare=record is not None and is_shakespeare(record.corpus.name),
-            validates=record is None or record.train.val_fraction > 0,
-        )  # fmt: skip
+        last = self._evaluations[-1] if self._evaluations else None
+        if last is not None and last.step and newest is not None and math.isfinite(newest):
+            newest = 0.0  # beside a val it only matters that it is a number
+        known = (self._known, record, len(self._evaluations), last, newest)
+        if self._told is None or self._told[0] != known:
+            story = tell(
+                self._evaluations, self.baselines, train=newest,
+                shakespeare=record is not None and is_shakespeare(record.corpus.name),
+                validates=record is None or record.train.val_fraction > 0,
+            )  # fmt: skip
+            self._told = known, (story, milestones(self._evaluations, self.baselines))
+        return self._told[1]
 
     def picture(
         self, story: Story, poet_val: float | None, others: Sequence[Other], lines: Sequence[str]
@@ -165,8 +180,7 @@ class Curves:
             and (record is None or is_shakespeare(record.corpus.name))
         ):
             rulers.append(Ruler("the poet", poet_val))
-        marks = milestones(self._evaluations, self.baselines)
-        marks += [
+        marks = self._tell()[1] + [
             (step, setting.replace("_", " "))
             for step, setting in self._history.changes
             if self.until is None or step <= self.until
