@@ -18,7 +18,10 @@ _LEVELS = "▁▂▃▄▅▆▇█"
 
 
 class Strips(Widget):
-    """One row for each figure: its name, its course, and its newest value."""
+    """One row for each figure: its name, its newest value, and its course.
+
+    The value stands on the oldest columns of the course, so that each column is below the chart's.
+    """
 
     DEFAULT_CSS = "Strips { height: auto; color: $foreground 70%; }"
 
@@ -42,7 +45,7 @@ class Strips(Widget):
             tokens: of one update.
         """
         self._shown = updates, changes, first, last, tokens
-        columns = max(1, self.size.width - GUTTER - 10)
+        columns = max(1, self.size.width - GUTTER)
         mark = (len(updates.steps), updates.steps[-1] if updates.steps else 0, first, last, columns)
         if mark == self._drawn:
             return
@@ -60,7 +63,7 @@ class Strips(Widget):
         for name, values, spell in figures:
             shown = list(values[start:end])
             newest = next((v for v in reversed(shown) if math.isfinite(v)), math.nan)
-            words = spell(newest) if math.isfinite(newest) else ""
+            words = f"{spell(newest)} " if math.isfinite(newest) else ""
             course = sparkline(_columns(updates.steps[start:end], shown, first, last, columns))
             if name == "rate":
                 course = _marked(course, changes, first, last)
@@ -72,7 +75,8 @@ class Strips(Widget):
 
     def render(self) -> Content:
         return Content("\n").join(
-            Content(f"{name:>{GUTTER - 1}} {course} {words}") for name, course, words in self._rows
+            Content.assemble(f"{name:>{GUTTER - 1}} ", (words, "$foreground"), course[len(words) :])
+            for name, course, words in self._rows
         )
 
 
