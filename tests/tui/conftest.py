@@ -37,6 +37,7 @@ from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.history import History
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes import PANES
+from tuigpt.tui.panes.generate import settings_bar
 from tuigpt.tui.panes.generate.pane import GeneratePane
 from tuigpt.tui.panes.pane import PaneEntry
 from tuigpt.tui.session import Session
@@ -167,6 +168,12 @@ def all_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal of all colours, wherever the tests run."""
     monkeypatch.setenv("COLORTERM", "truecolor")
     monkeypatch.setenv("TERM", "xterm-256color")
+
+
+@pytest.fixture
+def nothing_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model's windows are timed, whose speeds would come at some moment."""
+    monkeypatch.setattr(settings_bar, "QUIET", 3600.0)
 
 
 @pytest.fixture(autouse=True)

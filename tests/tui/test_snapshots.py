@@ -14,6 +14,8 @@ from tui.conftest import settle, still, with_fake_writer
 
 from tuigpt.tui.app import TuigptApp
 
+pytestmark = pytest.mark.usefixtures("nothing_timed")
+
 
 def overfitting(step: int) -> float:
     return 1.2 + 3.0 * math.exp(-step / 60)

@@ -17,6 +17,8 @@ from tui.test_training_pane import Host, history, run, sample, step
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.widgets.loss_chart import LossChart
 
+pytestmark = pytest.mark.usefixtures("nothing_timed")
+
 
 def log(steps: int, rising: float = 0.0) -> list[dict[str, Any]]:
     """A run's log; `rising` is how much val is above train for each step."""

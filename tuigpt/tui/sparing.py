@@ -1,6 +1,7 @@
 """An app that writes to the terminal only what changes there: over ssh every byte is waited for.
 
-Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not.
+Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not. It also
+styles a first screen twice before anybody sees it.
 """
 
 from __future__ import annotations
@@ -14,11 +15,22 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
+from textual.events import ScreenResume
 from textual.screen import Screen
 from textual.strip import Strip
 
 Piece = tuple[int, int, Strip]
 """Column, row, and what is to stand from there on."""
+
+
+class FirstScreen(Screen[None]):
+    """The screen below all others, which is styled once when the app starts."""
+
+    _stood = False
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        event.refresh_styles = self._stood
+        self._stood = True
 
 
 class SparingApp(App[None]):
@@ -28,6 +40,9 @@ class SparingApp(App[None]):
         super().__init__()
         self._shown = Shown()
         self._cursor_at: object = None
+
+    def get_default_screen(self) -> Screen[None]:
+        return FirstScreen(id="_default")
 
     def forget_screen(self) -> None:
         """Another program may have written there: let all be written again."""
