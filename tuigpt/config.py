@@ -303,9 +303,9 @@ def train_settings(chosen: Mapping[str, Any], device_type: str = "cpu") -> Train
         )  # fmt: skip
     defaults = train_defaults(chosen.get("recipe", DEFAULT_RECIPE), device_type)
     settings = TrainConfig(**{**defaults, **chosen})
-    return (
-        settings if "patience" in chosen else replace(settings, patience=usual_patience(settings))
-    )
+    if "patience" in chosen:
+        return settings
+    return replace(settings, patience=usual_patience(settings))
 
 
 _LEAST_PATIENCE = 5

@@ -7,8 +7,8 @@ from tuigpt.estimate import Calibration
 from tuigpt.training.events import Evaluated, Event, PartDone, Sampled, Stepped
 
 FIRST_LOOK = 1 / 32
-"""Share of the time after which the number of steps is fitted for the first time; the next look is
-when twice as much is spent, and from the half on when half of the rest is."""
+"""Share of the time after which the number of steps is fitted for the first time; it is again when
+twice as much is spent, and later whenever a quarter of the rest is."""
 
 WORTH_IT = 0.03
 """Least share by which the number of steps has to be off to be changed."""
