@@ -190,17 +190,10 @@ class _Training:
 
     def _keep_to_its_minutes(self) -> None:
         trainer, config = self._trainer, self._trainer.config
-        if (
-            not config.minutes
-            or (steps := self._budget.fitting_steps(trainer.step, config)) is None
-        ):
-            return
-        trainer.change(max_steps=steps, minutes=config.minutes)
-        self._recorder.changed(
-            "",
-            f"{steps:,} steps instead of {config.max_steps:,}, to end within"
-            f" {duration(60 * config.minutes)}",
-        )
+        steps = self._budget.fitting_steps(trainer.step, config) if config.minutes else None
+        if steps is not None:
+            trainer.change(max_steps=steps, minutes=config.minutes)
+            self._recorder.changed("", f"{steps:,} steps fit into {duration(60 * config.minutes)}")
 
     def _note(self, message: str) -> None:
         self._recorder.note(message)
