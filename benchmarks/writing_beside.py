@@ -3,8 +3,9 @@
     python benchmarks/writing_beside.py [--seconds 6] [--rounds 10]
 
 A small model trains on all cores; in turns nothing else happens, and the generator process writes
-with the poet at the pace at which the app lets a text appear, or as fast as it can. What is told is
-the training's updates a second in each, as shares of those alone, by the median of the rounds.
+with the poet at the pace at which the app lets a text appear beside a training, at its usual one,
+or as fast as it can. What is told is the training's updates a second in each, as shares of those
+right before and after it, alone, by the median of the rounds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tuigpt.config import SampleConfig
 from tuigpt.generation.client import GeneratorClient
 from tuigpt.runs.poet import open_poet
 from tuigpt.tui.panes.generate.texts import ENDLESS
-from tuigpt.tui.panes.generate.writing import PACE, TOP
+from tuigpt.tui.panes.generate.writing import CALMER, PACE, TOP
 
 SMALL = [
     "--n-layer=2", "--n-head=2", "--n-embd=128", "--block-size=64", "--batch-size=16",
@@ -61,20 +62,23 @@ async def measure(log: Path, home: Path, seconds: float, rounds: int) -> None:
             pass
 
     await client.next_token(poet, "ROMEO:", config)  # the poet is read before the first turn
-    shares: dict[str, list[float]] = {"idle": [], f"{PACE:.0f} a second": [], "all it can": []}
+    paces: dict[str, float | None] = {"idle": None}
+    paces |= {f"{pace:.0f} a second": pace for pace in (PACE / CALMER, PACE)}
+    paces["all it can"] = 0.0
+    shares: dict[str, list[float]] = {name: [] for name in paces}
+    before = await speed(log, seconds)
     for _ in range(rounds):
-        before = await speed(log, seconds)
-        found = {"idle": await speed(log, seconds)}
-        for name, pace in ((f"{PACE:.0f} a second", PACE), ("all it can", 0.0)):
-            task = asyncio.create_task(write(pace))
+        for name, pace in paces.items():
+            tasks = [] if pace is None else [asyncio.create_task(write(pace))]
             await asyncio.sleep(0.5)
-            found[name] = await speed(log, seconds)
-            task.cancel()
-            await asyncio.wait([task])
+            found = await speed(log, seconds)
+            for task in tasks:
+                task.cancel()
+                await asyncio.wait([task])
             await asyncio.sleep(0.5)
-        alone = (before + await speed(log, seconds)) / 2
-        for name, value in found.items():
-            shares[name].append(value / alone)
+            after = await speed(log, seconds)
+            shares[name].append(2 * found / (before + after))
+            before = after
     await client.close()
     for name, values in shares.items():
         print(

@@ -366,6 +366,22 @@ async def test_what_the_process_prints_is_kept_in_a_log(
     assert log.stat().st_size < 500_000
 
 
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="shares by process")
+async def test_it_steps_back_where_sessions_share_the_processor(
+    client: GeneratorClient, checkpoint: Path
+) -> None:
+    mine = Path("/proc/self/autogroup").read_text()
+    await client.next_token(checkpoint, "abc", ENDLESS)
+    assert Path(f"/proc/{client.pid}/autogroup").read_text().endswith(" nice 10\n")
+    with start_server(checkpoint.parent) as process:  # which is of the session of this one
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(encode(Score(8, os.fsencode(checkpoint), "abc")))
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdin.close()
+    assert Path("/proc/self/autogroup").read_text() == mine
+
+
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_pace_makes_no_difference_but_time(
     client: GeneratorClient, checkpoint: Path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +17,12 @@ from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
 from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import checkpoint_path
+from tuigpt.runs.status import RunStatus, write_status
 from tuigpt.tui.panes.generate import texts_view
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
+from tuigpt.tui.panes.generate.writing import PACE
 
 pytestmark = pytest.mark.usefixtures("verse")
 
@@ -141,6 +144,53 @@ class TestWriting:
             await pilot.press("ctrl+l")
             await until(pilot, lambda: writer.paces == [0.0])
             writer.go_on.set()
+
+    async def test_beside_a_training_of_this_processor_it_comes_more_slowly(
+        self, open_app: OpenApp, writer: FakeWriter, make_run: MakeRun
+    ) -> None:
+        """And says so; and as quickly as ever when the training has ended."""
+        facts = {"state": "training", "host": socket.gethostname(), "device": "cpu"}
+        folder = make_run("prose", **facts).folder
+        writer.hold = 3
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "3 of 200 · slower while a run trains")
+            write_status(folder, RunStatus("finished"))
+            await until(pilot, lambda: not shows(pilot, "slower"))
+            writer.go_on.set()
+            await until(pilot, lambda: writer.paces)
+            assert writer.paces == [3 * writer.asked[0]["pace"]]
+
+    async def test_beside_a_training_it_can_come_all_at_once(
+        self, open_app: OpenApp, writer: FakeWriter, make_run: MakeRun
+    ) -> None:
+        make_run("prose", state="training", host=socket.gethostname(), device="2 × cpu")
+        writer.hold = 3
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "slower while a run trains")
+            await pilot.press("ctrl+l")
+            await until(pilot, lambda: writer.paces == [0.0] and not shows(pilot, "slower"))
+            writer.go_on.set()
+
+    @pytest.mark.parametrize(
+        "facts",
+        [
+            {"host": "elsewhere"},
+            {"device": "cuda:0 (H200), bfloat16"},
+            {"device": "mps"},
+            {"state": "paused"},
+            {"state": "finished"},
+        ],
+        ids=lambda facts: " ".join(facts.values()),
+    )
+    async def test_other_trainings_do_not_slow_it(
+        self, open_app: OpenApp, writer: FakeWriter, make_run: MakeRun, facts: dict[str, str]
+    ) -> None:
+        here = {"state": "training", "host": socket.gethostname(), "device": "cpu"}
+        make_run("prose", **here | facts)
+        writer.hold = 3
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "3 of 200")
+            assert writer.asked[0]["pace"] == PACE and not shows(pilot, "slower")
 
     async def test_stopping_keeps_what_is_there(
         self, open_app: OpenApp, writer: FakeWriter

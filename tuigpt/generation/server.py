@@ -35,6 +35,10 @@ from tuigpt.text.tokenizer import Tokenizer
 REPORT_EVERY = 1 / 30
 """Least seconds between two `Tokens` or two `CommandProgress` reports; what is in between waits."""
 
+AHEAD, LONGEST_AHEAD = 4, 0.08
+"""Tokens that a text may be ahead of its pace, and the seconds at most: to be woken for each token
+costs what runs beside it far more, and a slider acts on what is not drawn yet."""
+
 NICENESS = 10
 """How far the process steps back behind others, so that a trainer beside it hardly notices."""
 
@@ -59,6 +63,7 @@ class Server:
         self._set_config: dict[int, p.SetConfig] = {}
         self._pace: dict[int, float] = {}
         self._open: set[int] = set()  # commands without a last report
+        self._told = threading.Event()  # something about an open command has come
         self._models: dict[tuple[bytes, int, int], LoadedCheckpoint] = {}  # the newest one last
 
     def listen(self, commands: BinaryIO) -> None:
@@ -89,6 +94,7 @@ class Server:
             self._set_config[command.id] = command
         elif command.id in self._open and isinstance(command, p.SetPace):
             self._pace[command.id] = command.pace
+        self._told.set()
 
     def work(self) -> None:
         """Carry out commands for ever."""
@@ -171,13 +177,16 @@ class Server:
         next_at, waited = began, 0.0
         while not (cancelled := command.id in self._cancelled):
             if (pace := self._pace.get(command.id, command.pace)) > 0:
-                # Behind time, it does not hurry to make up for more than one report. It waits when
-                # it is a report ahead, because to be woken for each token costs a fifth more.
+                # Behind time, it does not hurry to make up for more than it may be ahead.
                 before = time.monotonic()
-                next_at = max(next_at + 1 / pace, before - REPORT_EVERY)
-                if next_at > before + REPORT_EVERY:
+                ahead = min(AHEAD / pace, LONGEST_AHEAD)
+                next_at = max(next_at + 1 / pace, before - ahead)
+                if next_at > before + ahead:
+                    for gathered in outbox.gathered():
+                        self._send(gathered)
                     in_time = self._wait_until(next_at, command.id, pace)
-                    waited += time.monotonic() - before
+                    outbox.sent = time.monotonic()
+                    waited += outbox.sent - before
                     if not in_time:
                         continue
             changed |= self._change_config(command, generator)
@@ -206,7 +215,8 @@ class Server:
         while (left := moment - time.monotonic()) > 0:
             if number in self._cancelled or self._pace.get(number, pace) != pace:
                 return False
-            time.sleep(min(left, REPORT_EVERY))
+            self._told.wait(left)
+            self._told.clear()
         return True
 
     def _change_config(self, command: p.Generate, generator: TextGenerator) -> bool:
@@ -275,7 +285,11 @@ def _lines(stream: BinaryIO, longest: int) -> Iterator[bytes]:
 
 
 class _Outbox:
-    """Gathers the tokens of all samples into reports, few enough for the app to follow."""
+    """Gathers the tokens of all samples into reports, few enough for the app to follow.
+
+    Attributes:
+        sent: when the last report was, by the monotonic clock; what comes then waits for others.
+    """
 
     def __init__(self, command: p.Generate, tokenizer: Tokenizer) -> None:
         self._command = command
@@ -284,7 +298,7 @@ class _Outbox:
         self._ids: list[list[int]] = [[] for _ in range(command.samples)]
         self._logprobs: list[list[p.Logprobs]] = [[] for _ in range(command.samples)]
         self._turn = 0
-        self._sent = -REPORT_EVERY
+        self.sent = -REPORT_EVERY
 
     def put(self, tokens: list[int], generator: TextGenerator) -> None:
         """Take in the newest token of each sample."""
@@ -299,11 +313,17 @@ class _Outbox:
     def due(self) -> p.Tokens | None:
         """The next report, if it is time for one; the samples take turns."""
         now = time.monotonic()
-        if now - self._sent < REPORT_EVERY:
+        if now - self.sent < REPORT_EVERY:
             return None
-        self._sent = now
+        self.sent = now
         sample, self._turn = self._turn, (self._turn + 1) % len(self._ids)
         return self._report(sample) if self._ids[sample] else None
+
+    def gathered(self) -> Iterator[p.Tokens]:
+        """What has not been reported."""
+        for sample, ids in enumerate(self._ids):
+            if ids:
+                yield self._report(sample)
 
     def rest(self) -> Iterator[p.Tokens]:
         """What has not been reported, with the characters that were never completed."""
@@ -320,6 +340,17 @@ class _Outbox:
         return p.Tokens(self._command.id, text, len(ids), sample, ids, found)
 
 
+def _step_back() -> None:
+    """Let others have the processor first."""
+    if hasattr(os, "nice"):
+        with suppress(OSError):
+            os.nice(NICENESS)
+    # Where Linux shares the processor among sessions, niceness only acts within each.
+    if sys.platform == "linux" and os.getsid(0) == os.getpid():
+        with suppress(OSError):
+            Path("/proc/self/autogroup").write_text(str(NICENESS))
+
+
 def main() -> None:
     """Serve the process that started us, over stdin and stdout."""
     parser = argparse.ArgumentParser()
@@ -330,9 +361,7 @@ def main() -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     # The terminal's Ctrl-C is for the app; our end is the end of the pipe.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if hasattr(os, "nice"):
-        with suppress(OSError):
-            os.nice(NICENESS)
+    _step_back()
     use_few_threads()
     server = Server(out, resolve_device("auto"), Path(options.home))
     threading.Thread(target=server.listen, args=(sys.stdin.buffer,), daemon=True).start()

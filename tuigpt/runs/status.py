@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -87,6 +88,12 @@ class RunStatus:
     @property
     def alive(self) -> bool:
         return self.state in ALIVE
+
+    @property
+    def computes_here(self) -> bool:
+        """Whether its trainer keeps the processor of this machine busy."""
+        busy = self.alive and self.state != "paused" and self.host == socket.gethostname()
+        return busy and re.search(r"\bcpu\b", self.device) is not None
 
     @property
     def news(self) -> str:

@@ -80,6 +80,11 @@ class Session:
         """Runs that train now, or whose trainer is being started."""
         return [run for run in self.runs if run.status.alive or run.name == self.starting]
 
+    @property
+    def trains_here(self) -> bool:
+        """Whether a run keeps this machine's processor busy."""
+        return any(run.status.computes_here for run in self.runs)
+
     # --- what becomes of it ---
 
     def look(self, snapshot: Snapshot) -> None:

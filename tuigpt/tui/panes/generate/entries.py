@@ -34,14 +34,15 @@ class Entry:
         """Which of the texts it is, from 0 on."""
         return next(n for n, other in enumerate(self.texts) if other is text)
 
-    def rule(self, speed: float | None = None) -> Rule:
+    def rule(self, speed: float | None = None, slowed: bool = False) -> Rule:
         """Its facts; the seed, which repeats the text, is the last to go.
 
         Args:
             speed: tokens a second, where it is being written.
+            slowed: whether it is being written more slowly, because a run trains.
         """
         seed = f"seed {self.text.config.seed}"
-        return Rule(self._facts(seed), seed, self.progress(speed))
+        return Rule(self._facts(seed), seed, self.progress(speed, slowed))
 
     def _facts(self, seed: str) -> list[str]:
         """What it is, and how it was drawn."""
@@ -58,11 +59,12 @@ class Entry:
             facts.append(f"{how} past {text.checkpoint.block_size:,}")
         return facts
 
-    def progress(self, speed: float | None = None) -> list[str]:
+    def progress(self, speed: float | None = None, slowed: bool = False) -> list[str]:
         """How far it is, and how quick; then in fewer words, and without the speed.
 
         Args:
             speed: tokens a second, where it is being written.
+            slowed: whether it is being written more slowly, because a run trains.
         """
         text = self.text
         if text.doing:
@@ -75,6 +77,8 @@ class Entry:
         else:
             length = text.config_now.max_new_tokens
             how = f"{text.count:,}" + ("" if length >= ENDLESS else f" of {length:,}")
+        if slowed and not speed:
+            return [f"{how} · slower while a run trains", how]
         if not speed or speed < 1:
             return [how]
         unit = "characters" if text.count == len(text.written) else "tokens"

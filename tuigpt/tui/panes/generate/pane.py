@@ -144,6 +144,7 @@ class GeneratePane(Pane):
     # --- the open checkpoint ---
 
     def show(self) -> None:
+        self._view.desk.calm = self.session.trains_here
         checkpoint = self.session.checkpoint
         if checkpoint != self._shown or not self._prompt.border_title:
             self._name_checkpoint(checkpoint)

@@ -158,7 +158,7 @@ class TextsView(Transcript):
 
     def show_rule(self, entry: Entry) -> None:
         """Show an entry's facts as they are now."""
-        self.set_rule(entry.number, entry.rule(self.desk.speed(entry)))
+        self.set_rule(entry.number, entry.rule(self.desk.speed(entry), self.desk.slowed(entry)))
 
     def _choose(self, entry: Entry | None) -> None:
         self.texts.chosen = entry.number if entry else None

@@ -25,13 +25,17 @@ if TYPE_CHECKING:
 PACE, LONGEST_WAIT = 120.0, 10.0
 """Tokens a second at which text appears, and the seconds that a long one is given at most."""
 
+CALMER = 3.0
+"""How many times slower it appears beside a training that needs the processor: as quickly as one
+reads."""
+
 TOP = 12
 """How many of the likeliest next tokens are looked at."""
 
 TELL_EVERY = 0.2
 """Seconds between two times that facts and likeliest tokens are shown: nobody reads them faster."""
 
-_MEASURE = 0.5
+_MEASURE = 1.0
 """Seconds over which the speed is taken."""
 
 
@@ -41,14 +45,16 @@ class Writing:
     Attributes:
         entry: what is being written, or None.
         hurried: whether it comes as fast as the model writes.
+        calm: whether it is to leave the processor to a training.
     """
 
     def __init__(self, view: TextsView, writer: Writer) -> None:
         self._view, self._writer = view, writer
         self.entry: Entry | None = None
-        self.hurried = False
+        self.hurried = self.calm = False
         self._texts: Sequence[WrittenText] = ()
         self._number: int | None = None
+        self._usual = self._pace = 0.0  # without a training, and as it was asked for
         self._timer: Timer | None = None
         self._likeliest: list[Candidate] = []
         self._told: set[tuple[int, Window]] = set()
@@ -85,7 +91,7 @@ class Writing:
         if self._number is not None:
             self.hurried = True
             self._view.refresh_bindings()
-            await self._writer.set_pace(self._number, 0.0)
+            await self._keep_pace()
 
     async def steer(self, config: SampleConfig) -> None:
         """Let the text go on with other settings; its length and seed stay."""
@@ -94,6 +100,10 @@ class Writing:
             length, seed = text.config.max_new_tokens, text.config.seed
             wanted = replace(config, max_new_tokens=length, seed=seed)
             await self._writer.set_config(self._number, wanted)
+
+    def slowed(self, entry: Entry) -> bool:
+        """Whether an entry is being written more slowly, because a run trains."""
+        return entry is self.entry and self.calm and not self.hurried
 
     def speed(self, entry: Entry) -> float | None:
         """Tokens a second of an entry that is being written, where that tells of the model."""
@@ -106,7 +116,8 @@ class Writing:
         view.writing = True
         self._measured = (time.monotonic(), text.count)
         left = text.config.max_new_tokens - text.count
-        pace = PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT)
+        self._usual = PACE if left >= ENDLESS // 2 else max(PACE, left / LONGEST_WAIT)
+        self._pace = self._wanted_pace
         reports = self._writer.generate(
             text.checkpoint.path,
             text.prompt,
@@ -115,18 +126,34 @@ class Writing:
             window=text.window,
             forced_ids=list(text.ids),
             top_logprobs=0 if self.hurried else TOP,
-            pace=0.0 if self.hurried else pace,
+            pace=self._pace,
         )
         self._timer = view.set_interval(TELL_EVERY, self._tell)
         async with aclosing(reports):
             async for report in reports:
                 self._take(entry, report)
+                await self._keep_pace()
         self._tell()
         self._end()
         view.keeper.keep(entry, *texts)
         if not text.problem:
             view.post_message(view.Ended())
         view.show_rule(entry)
+
+    @property
+    def _wanted_pace(self) -> float:
+        """Tokens a second as things are now; 0 for as many as the model writes."""
+        if self.hurried:
+            return 0.0
+        return self._usual / CALMER if self.calm else self._usual
+
+    async def _keep_pace(self) -> None:
+        """Let the text go on at another pace, if things have changed."""
+        pace = self._wanted_pace
+        if self._number is not None and pace != self._pace:
+            self._pace, self._speed = pace, None
+            self._measured = (time.monotonic(), sum(text.count for text in self._texts))
+            await self._writer.set_pace(self._number, pace)
 
     def _take(self, entry: Entry, report: Report) -> None:
         """Take in what the generator tells of the texts that it writes."""
@@ -183,5 +210,5 @@ class Writing:
             written = sum(text.count for text in self._texts)
             speed = (written - count) / (now - since)
             # The pace that it is held to would say nothing of the model.
-            self._speed = speed if self.hurried or speed < 0.9 * PACE else None
+            self._speed = speed if self.hurried or speed < 0.8 * self._pace else None
             self._measured = (now, written)
