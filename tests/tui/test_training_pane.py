@@ -457,6 +457,19 @@ async def test_an_unchanged_run_is_not_drawn_anew(monkeypatch: pytest.MonkeyPatc
         app.show(run(), same, False)
 
 
+async def test_the_end_of_a_long_log_is_shown_as_soon_as_it_is_read() -> None:
+    app = Host()
+    async with app.run_test(size=(100, 40)) as pilot:
+        app.pane.draw_every = math.inf
+        long = history(*(step(n) for n in range(1, 101)))
+        for last, reading in ((100, True), (1000, False)):
+            long.add([step(n) for n in range(101, last + 1)])
+            app.pane.session.snapshot = Snapshot((run(),), None, run(), long, True, reading)
+            app.pane.show()
+            await pilot.pause()
+            assert f"{last:,}" in app.chart.splitlines()[-1]
+
+
 async def test_other_runs_are_chosen_to_be_laid_over_the_chart_or_watched(tmp_path: Path) -> None:
     app = Host()
     other = replace(run("finished", name="older"), folder=tmp_path / "older")

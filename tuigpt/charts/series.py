@@ -67,20 +67,21 @@ class Curve:
 
     def extend(self, xs: Sequence[float], ys: Sequence[float]) -> None:
         """Add points whose positions ascend from the last one."""
-        if math.isfinite(sum(ys)) and (not ys or -LARGEST < min(ys) and max(ys) < LARGEST):
-            self.xs.extend(xs)
-            self.ys.extend(ys)
-        else:
-            for x, y in zip(xs, ys, strict=True):
-                if -LARGEST < y < LARGEST:
-                    self.xs.append(x)
-                    self.ys.append(y)
-                else:
-                    self.broken.append(x)
-        for block in range(len(self._lows), len(self.ys) // _BLOCK):
-            part = self.ys[block * _BLOCK : (block + 1) * _BLOCK]
-            self._lows.append(min(part))
-            self._highs.append(max(part))
+        if math.hypot(*ys) < LARGEST:  # which is at least as far from zero as each of them
+            self.extend_finite(xs, ys)
+            return
+        points = [(x, y) for x, y in zip(xs, ys, strict=True) if -LARGEST < y < LARGEST]
+        self.broken.extend(x for x, y in zip(xs, ys, strict=True) if not -LARGEST < y < LARGEST)
+        self.extend_finite([x for x, _ in points], [y for _, y in points])
+
+    def extend_finite(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        """As `extend`, where every value is known to be closer to zero than `LARGEST`."""
+        self.xs.extend(xs)
+        self.ys.extend(ys)
+        rest = iter(self.ys[len(self._lows) * _BLOCK :].tolist())
+        blocks = list(zip(*[rest] * _BLOCK, strict=False))  # whole ones only
+        self._lows.extend(map(min, blocks))
+        self._highs.extend(map(max, blocks))
 
     def extremes(self, start: int, end: int) -> tuple[float, float]:
         """The lowest and the highest of the values number `start` to `end`, at least one."""
@@ -181,9 +182,8 @@ class Smoother:
             average += (value - average) / (1 + sqrt(count))
             count += 1
             append(average)
-        for value in rest:  # nearly all of a long run
-            average += (value - average) / memory
-            append(average)
+        share = 1 / memory  # nearly all of a long run follows, so what is quick counts
+        averages.fromlist([average := average + (value - average) * share for value in rest])
         self._count, self._average = self._count + len(averages), average
         return averages
 
@@ -220,7 +220,8 @@ class Series:
         self.raw.extend(xs, ys)
         if self.smooth is not self.raw:
             new = slice(known, None)
-            self.smooth.extend(self.raw.xs[new], self._smoother.extend(self.raw.ys[new]))
+            averages = self._smoother.extend(self.raw.ys[new])
+            self.smooth.extend_finite(self.raw.xs[new], averages)
             self.smooth.broken = self.raw.broken
 
     def smoothed_over(self, memory: float) -> Series:

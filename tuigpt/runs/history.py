@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import attrgetter, le, lt
+from operator import le
 from typing import cast, overload
 
 import msgspec
@@ -129,8 +129,8 @@ class History:
     def add(self, lines: Sequence[AnyLine]) -> None:
         """Take in lines. One at an earlier step makes what was ahead of it forgotten: the run was
         resumed from there, and does those steps again."""
-        steps = [self._newest(), *map(_step, lines)]
-        if all(map(le, steps, steps[1:])):
+        steps = [self._newest(), *[line.step for line in lines]]
+        if steps == sorted(steps):
             self._extend(lines)
             return
         cuts = [i for i, ascends in enumerate(map(le, steps, steps[1:])) if not ascends]
@@ -146,20 +146,22 @@ class History:
             for line in lines:
                 if type(line) is not StepLine:
                     self._add(line)
-        steps = list(map(_step, updates))
-        if not all(map(lt, steps, steps[1:])):  # some were done again
+        steps = [update.step for update in updates]
+        if len(set(steps)) < len(steps):  # some were done again
             updates = list({update.step: update for update in updates}.values())
-        losses = [update.loss for update in updates]
-        if None in losses:
+        try:
+            losses = array("d", cast("list[float]", [update.loss for update in updates]))
+        except TypeError:  # at least one has none
             updates = [u for u in updates if u.loss is not None or "loss" in u.nonfinite]
-            losses = [_or_nan(u.loss) for u in updates]
+            losses = array("d", [_or_nan(update.loss) for update in updates])
         if not updates:
             return
         if len(steps) != len(updates):
-            steps = list(map(_step, updates))
-        numbers = cast("list[float]", losses)
+            steps = [update.step for update in updates]
         factor = self.train_characters_per_token or self.characters_per_token
-        self.train.extend(steps, numbers if factor == 1 else [loss / factor for loss in numbers])
+        if factor != 1:
+            losses = array("d", [loss / factor for loss in losses])
+        self.train.extend(array("q", steps), losses)
         self.updates.extend(updates)
 
     def _add(self, line: AnyLine) -> None:
@@ -210,9 +212,6 @@ class History:
         self.samples.append(msgspec.structs.replace(line, **short))
         if len(self.samples) > MOST_SAMPLES:
             del self.samples[1:-1:2]
-
-
-_step = attrgetter("step")
 
 
 MOST_GROUPS = 2000

@@ -7,6 +7,7 @@ import math
 import os
 import random
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 import pytest
@@ -255,6 +256,63 @@ class TestTheUnit:
             EvalLine(step=5, val_loss=3.0),
         )
         assert history.val == [(0, 2.0), (5, 1.0)]
+
+
+class TestInBulk:
+    GOOD: ClassVar[list[bytes]] = [
+        b'{"kind": "step", "step": %d, "loss": 2.5, "grad_norm": 0.5, "seconds": 0.25}',
+        b'{"kind": "step", "step": %d, "loss": 3.5, "learning_rate": 0.1}',
+        b'{"step": %d, "loss": 1, "kind": "step"}',
+    ]
+    ODD: ClassVar[list[bytes]] = [
+        b'{"kind": "step", "step": %d}',
+        b'{"kind": "step", "step": %d, "loss": null, "nonfinite": ["loss"]}',
+        b'{"kind": "step", "step": %d, "loss": 1e300, "grad_norm": null, "nonfinite": []}',
+        b'{"kind": "eval", "step": %d, "val_loss": 4.0, "val_loss_per_character": 2.0}',
+        b'{"kind": "eval", "step": %d, "val_loss": 3.0, "early": true}',
+        b'{"kind": "eval", "step": %d, "val_loss": null, "nonfinite": ["val_loss"]}',
+        b'{"kind": "sample", "step": %d, "text": "so"}',
+        b'{"kind": "event", "step": %d, "message": "changed", "setting": "dropout"}',
+        b'{"kind": "mood", "step": %d, "loss": 9.0}',
+        b'{"kind": "step", "step": %d, "loss": "low"}',
+        b'{"kind": "step", "step": %d, "lo',
+        b"%d\0\xff",
+        b"",
+    ]
+
+    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("factor", [None, 1.0, 3.5])
+    def test_a_log_adds_up_to_the_same_as_read_line_by_line(
+        self, tmp_path: Path, seed: int, factor: float | None
+    ) -> None:
+        """With damage in between, steps done again, and resumed from before."""
+        chance, at = random.Random(seed), 0
+        by_line, grown, whole = (History(factor) for _ in range(3))
+        path = tmp_path / METRICS_FILE
+        one, some, all_at_once = (MetricsTail(path) for _ in range(3))
+        with path.open("ab", buffering=0) as stream:
+            stream.write(self.ODD[3] % 0 + b"\n")
+            for n in range(600):
+                at += chance.choice([0] + 20 * [1])
+                if chance.random() < 0.01:
+                    at = chance.randint(max(0, at - 50), at)
+                line = chance.choice(self.ODD if chance.random() < 0.1 else self.GOOD)
+                stream.write((line % at if b"%d" in line else line) + b"\n")
+                by_line.add(read(one))
+                if n % 70 == 0:
+                    grown.add(read(some))
+        grown.add(read(some))
+        whole.add(read(all_at_once))
+        assert len(by_line.train) > 300 and by_line.val and by_line.n_events
+        assert self.told(grown) == self.told(by_line)
+        assert self.told(whole) == self.told(by_line)
+
+    def told(self, history: History) -> list[str]:
+        """All that is known, as text because a loss may be NaN."""
+        updates = history.updates
+        columns = [updates.steps, updates.grad_norms, updates.seconds, updates.elapsed]
+        curves = [list(history.train), list(history.val), sorted(history.early)]
+        return [*map(repr, [*curves, history.samples, history.events, history.changes, *columns])]
 
 
 class TestLongRuns:

@@ -21,6 +21,9 @@ UNITS = ("step", "tokens", "epoch", "time")
 _Told = tuple[Story, list[tuple[int, str]]]
 """A story and its milestones."""
 
+_AT_ONCE = 8192
+"""Points that go into a series at once: as many as the processor has near at hand."""
+
 SMOOTHING = (1, 10, 30, 100, 300, 1000)
 """Updates that the smoothed train loss averages over, at most."""
 
@@ -70,9 +73,12 @@ class Curves:
         self._newest = (_at(train, ends[0]), _at(val, ends[1]))
 
     def _extend(self, series: Series, points: Points, start: int, end: int) -> None:
-        steps = points.steps[start:end]
-        xs = array("d", steps if self.unit == "step" else map(self._to_x(), steps))
-        series.extend(xs, points.values[start:end])
+        to_x = self._to_x()
+        for first in range(start, end, _AT_ONCE):
+            part = slice(first, min(first + _AT_ONCE, end))
+            steps = points.steps[part].tolist()
+            xs = array("d", steps if self.unit == "step" else list(map(to_x, steps)))
+            series.extend(xs, points.values[part])
 
     def _end(self, points: Points) -> int:
         """How many of the points are to be seen."""

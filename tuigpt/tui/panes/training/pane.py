@@ -194,7 +194,8 @@ A trainer keeps training when you close the app."""
             self._chart.action_reset()
         trained = {r.name for r in self.session.runs if r.status.alive}
         grown = [over.read() for over in self._overlays if over.run.name in trained]
-        mark = (name, self.state, run.status.message if run else "", bool(self._poet_history))
+        message, reading = run.status.message if run else "", self.session.reading
+        mark = (name, self.state, message, reading, bool(self._poet_history))
         self._stale |= self.session.grown or any(grown)
         if mark != self._shown or (self._stale and monotonic() - self._drawn >= self.draw_every):
             self._shown, self._stale, self._drawn = mark, False, monotonic()
