@@ -243,21 +243,21 @@ class Updates:
         """Take in updates whose steps ascend, in place of those known from the first of them on."""
         if lines:
             self.forget_after(lines[0].step - 1)
+        while len(self.steps) + math.ceil(len(lines) / self._size) > MOST_GROUPS:
+            self._halve()
         norms = [math.nan if line.grad_norm is None else line.grad_norm for line in lines]
         seconds = [line.seconds or 0.0 for line in lines]
         elapsed = self.elapsed[-1] if self.elapsed else 0.0
         for start in range(0, len(lines), self._size):
-            group = slice(start, start + self._size)
-            last, spent = lines[group][-1], sum(seconds[group])
+            group = slice(start, min(start + self._size, len(lines)))
+            last, spent = lines[group.stop - 1], sum(seconds[group])
             elapsed += spent
             self.steps.append(last.step)
             self.learning_rates.append(_or_nan(last.learning_rate))
             self.grad_norms.append(_highest(norms[group]))
-            self.seconds.append(spent / len(seconds[group]))
+            self.seconds.append(spent / (group.stop - start))
             self.elapsed.append(elapsed)
             self.memories.append(_or_nan(last.gpu_memory))
-        while len(self.steps) > MOST_GROUPS:
-            self._halve()
 
     def forget_after(self, step: int) -> None:
         """Forget what was ahead of a step that a run was resumed from."""
