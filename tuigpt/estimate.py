@@ -19,6 +19,9 @@ recipe `fast` brought a tiny one there after 17; from then on both got worse. Mu
 some 15 readings.
 """
 
+LONGEST_WHOLE_PASS = 4_000_000
+"""Tokens of a validation part above which it is not measured whole at the end."""
+
 CPU_MICRO_BATCH_TOKENS = 4096
 """Tokens that a CPU computes at a time: few enough that what one layer made is still near when the
 next one needs it. At medium a batch of 64 windows takes 1.3 times as long in one go."""
@@ -136,6 +139,13 @@ def step_flops(config: GPTConfig, train_config: TrainConfig) -> int:
     multiplied = config.n_params - config.block_size * config.n_embd
     attention = 12 * config.n_layer * config.n_embd * config.block_size
     return train_config.batch_size * config.block_size * (6 * multiplied + attention)
+
+
+def update_flops(config: GPTConfig, train_config: TrainConfig) -> int:
+    """Floating-point operations of what the optimizers multiply in a step, beside `step_flops`."""
+    rules = RECIPES[train_config.recipe].optimizers
+    work = sum(rule.products * _learned(rule.parameters, config) for rule in rules)
+    return int(work * config.n_embd)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ class OptimizerRule:
         decays: whether the training's weight decay is for these parameters.
         moments: numbers that it remembers for each parameter.
         workspace: numbers that it needs for each parameter while it computes an update.
+        products: floating-point operations of an update in products of matrices, for each parameter
+            and unit of the model's width.
     """
 
     optimizer: str
@@ -46,6 +48,7 @@ class OptimizerRule:
     decays: bool = True
     moments: int = 2
     workspace: float = 0.0
+    products: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,9 @@ RECIPES: dict[str, Recipe] = {
                 # It works on all matrices of a shape at once, at most a third of them: beside
                 # every matrix's direction it holds their stack, two iterates, two Gram matrices.
                 workspace=1 + 5 / 3,
+                # Five iterations of three products: of a block's 12 squares of width by width the
+                # four of attention take 6 cubes of the width each, the two fours of the MLP 18.
+                products=5 * (4 * 6 + 2 * 18) / 12,
             ),
             OptimizerRule(
                 ADAMW, "rest", dict(betas=(0.9, 0.95), fused=True),

@@ -48,7 +48,6 @@ class TextFacts(msgspec.Struct, frozen=True):
     train_characters: int
     vocab_size: int
     baselines: Baselines
-    parameters: int
     advised: str
 
 
@@ -106,6 +105,7 @@ class CostReport(msgspec.Struct, frozen=True):
         overfits: whether the model will memorise the text.
         calibration: what was timed; None where there is too little memory to try.
         seconds: of the whole run.
+        plan: what is chosen for its time, in words; "" where nothing is.
         problem: why no such run can start, or "".
     """
 
@@ -125,6 +125,7 @@ class CostReport(msgspec.Struct, frozen=True):
     train_characters: int
     calibration: Calibration | None
     seconds: float | None
+    plan: str
     problem: str
 
 

@@ -19,15 +19,16 @@ from tui.conftest import InkApp, screen_text, settle, with_fake_writer
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
 from tuigpt.estimate import Calibration, Memory
+from tuigpt.plan.speeds import SPEEDS_FILE
 from tuigpt.reports import CostReport, to_line
 from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, read_run_record
+from tuigpt.settings import change_settings, read_settings
 from tuigpt.tui import app as app_module
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.screens.new_run import cost
 from tuigpt.tui.screens.new_run.form import NewRun
 from tuigpt.tui.screens.new_run.radio import Radio
 from tuigpt.tui.screens.new_run.remembered import OLD_FORM_FILE
-from tuigpt.tui.screens.new_run.speeds import SPEEDS_FILE
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
 
 CHAT = "[red]Ana[/]: see you 😀 [link=\n" * 200
@@ -49,8 +50,15 @@ class Host(InkApp):
 
 @asynccontextmanager
 async def form(
-    home: Path, text: str = "", size: tuple[int, int] = (80, 24)
+    home: Path, text: str = "", size: tuple[int, int] = (80, 24), *, first: bool = False
 ) -> AsyncIterator[Pilot[None]]:
+    """The form; where it was never left, it opens as it was with a number of steps of tiny.
+
+    Args:
+        first: open it as on the first day instead.
+    """
+    if not first and read_settings(home).new_run is None:
+        change_settings(new_run={"preset": "tiny", "length": "steps"})
     async with Host(home).run_test(size=size) as pilot:
         await pilot.pause()
         if text:
@@ -95,7 +103,7 @@ TIMED = CostReport(
     memory=Memory(1, 1, 1, 1, 1),
     device="cpu",
     device_type="cpu",
-    device_memory=1,
+    device_memory=8 << 30,
     max_steps=1,
     step_flops=1,
     step_tokens=1,
@@ -107,6 +115,7 @@ TIMED = CostReport(
     train_characters=1,
     calibration=Calibration(0.25, 1.0, 0.5, 3.0),
     seconds=1.0,
+    plan="",
     problem="",
 )
 
@@ -116,6 +125,12 @@ def as_told(**changes: object) -> str:
     return to_line(msgspec.structs.replace(TIMED, **changes))
 
 
+def keeping(told: str) -> str:
+    """A program that tells this, and keeps it for the form as `tuigpt estimate` does."""
+    folder = str(Path(__file__).parent)
+    return f"import sys; sys.path.append({folder!r}); import fake_estimate as f; f.main({told!r})"
+
+
 @pytest.fixture(autouse=True)
 def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     """Puts another program in the place of `tuigpt estimate`; it is given the arguments."""
@@ -123,7 +138,7 @@ def timing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def replace_by(program: str) -> None:
         monkeypatch.setattr(cost, "ESTIMATE", (sys.executable, "-c", program))
 
-    replace_by(f"print({as_told()!r})")
+    replace_by(keeping(as_told()))
     return replace_by
 
 
@@ -261,7 +276,8 @@ async def test_fields_left_alone_follow_the_device(
 ) -> None:
     given = tmp_path / "given.txt"
     told = as_told(device="cuda (a GPU)", device_type="cuda")
-    timing(f"import sys; print(*sys.argv[1:], file=open({str(given)!r}, 'a')); print({told!r})")
+    seen = f"import sys; print(*sys.argv[1:], file=open({str(given)!r}, 'a'))"
+    timing(f"{seen}; {keeping(told)}")
     async with form(home) as pilot:
         batch_size = field(pilot, "batch_size")
         await until(pilot, lambda: "each on cuda (a GPU)" in costs(pilot)[1])
@@ -278,20 +294,21 @@ async def test_every_size_is_reckoned_once_one_is_timed(home: Path) -> None:
         await until(pilot, lambda: "measured" in costs(pilot)[1])
         first, second = costs(pilot)
         assert first.startswith("438k parameters · reads the text 4.8 times · 79.4 MB")
-        assert "22 min: 5,000 steps, 0.25 s each on cpu" in second
+        assert "23 min: 5,000 steps, 0.25 s each on cpu" in second
         assert [row.split()[:4] for row in rows(pilot, "preset")] == [
-            ["●", "tiny", "2×128", "438k"], ["○", "small", "4×256", "3.2M"],
-            ["○", "medium", "6×384", "10.8M"], ["○", "large", "8×512", "25.4M"],
+            ["○", "auto", "2×128", "438k"], ["●", "tiny", "2×128", "438k"],
+            ["○", "small", "4×256", "3.2M"], ["○", "medium", "6×384", "10.8M"],
+            ["○", "large", "8×512", "25.4M"],
         ]  # fmt: skip
-        assert " 22 min " in rows(pilot, "preset")[0]
-        assert "≈ 2 h" in rows(pilot, "preset")[1]  # nobody has timed that
+        assert " 23 min " in rows(pilot, "preset")[1]
+        assert "≈" in rows(pilot, "preset")[2]  # nobody has timed that
         field(pilot, "max_steps").value = "100"
-        await until(pilot, lambda: "30 s: 100 steps" in costs(pilot)[1])
+        await until(pilot, lambda: " s: 100 steps" in costs(pilot)[1])
         field(pilot, "batch_size").value = "8"
         await until(pilot, lambda: "about" in costs(pilot)[1])  # it is another step now
         await until(pilot, lambda: "0.25 s each" in costs(pilot)[1])
     async with form(home) as pilot:  # what was timed is known at once the next time
-        assert " 22 min " in rows(pilot, "preset")[0] and "≈" in rows(pilot, "preset")[1]
+        assert " 23 min " in rows(pilot, "preset")[1] and "≈" in rows(pilot, "preset")[2]
 
 
 async def test_minutes_become_steps_once_a_step_is_timed(home: Path) -> None:
@@ -442,7 +459,7 @@ async def test_enter_chooses_and_starts_nothing(home: Path) -> None:
         await pilot.press("up", "down", "enter")
         await pilot.pause()
         await pilot.press("down", "enter", "right", "right", "enter")
-        assert "● small" in rows(pilot, "preset")[1]
+        assert "● small" in rows(pilot, "preset")[2]
         assert "● 15 min" in rows(pilot, "duration")[0]
         assert isinstance(pilot.app.screen, NewRun)
         assert not (home / "runs").exists()
@@ -451,7 +468,7 @@ async def test_enter_chooses_and_starts_nothing(home: Path) -> None:
 async def test_a_click_chooses(home: Path) -> None:
     async with form(home) as pilot:
         await pilot.click("#preset", offset=(8, 2))
-        assert "● medium" in rows(pilot, "preset")[2]
+        assert "● small" in rows(pilot, "preset")[2]
         await pilot.click("#duration", offset=(rows(pilot, "duration")[0].index("15 min"), 0))
         assert "● 15 min" in rows(pilot, "duration")[0]
         await pilot.click("#own-mark")
@@ -467,7 +484,7 @@ async def test_it_opens_as_it_was_left(home: Path, tmp_path: Path) -> None:
     async with form(home) as pilot:
         assert pilot.app.screen.query_one("#text", Input).value == path
         assert field(pilot, "seed").value == "7"
-        assert "● small" in rows(pilot, "preset")[1]
+        assert "● small" in rows(pilot, "preset")[2]
         assert "● 5 min" in rows(pilot, "duration")[0]
 
 
@@ -485,8 +502,9 @@ async def test_a_damaged_memory_does_no_harm(home: Path, content: bytes) -> None
     for name in (OLD_FORM_FILE, f"cache/{SPEEDS_FILE}"):
         (home / name).parent.mkdir(exist_ok=True)
         (home / name).write_bytes(content)
-    async with form(home) as pilot:
-        assert "● tiny" in rows(pilot, "preset")[0]
+    async with form(home, first=True) as pilot:
+        assert "● auto" in rows(pilot, "preset")[0]
+        assert "● 5 min" in rows(pilot, "duration")[0]
         assert verdict(pilot) == ""
 
 
@@ -500,7 +518,7 @@ async def test_it_is_filled_as_for_a_run_like_another(home: Path) -> None:
     async with Host(home, record).run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert pilot.app.screen.query_one("#text", Input).value == "/a/b.txt; /c.txt"
-        assert "● small" in rows(pilot, "preset")[1]
+        assert "● small" in rows(pilot, "preset")[2]
         assert "● until val stops falling" in "\n".join(rows(pilot, "duration"))
         values = {n: field(pilot, n).value for n in ("max_steps", "patience", "block_size")}
         assert values == {"max_steps": "700", "patience": "4", "block_size": "64"}

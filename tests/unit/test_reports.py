@@ -29,7 +29,6 @@ FACTS = TextFacts(
     train_characters=10,
     vocab_size=5,
     baselines=Baselines(guessing=1.6),
-    parameters=100,
     advised="char",
 )
 

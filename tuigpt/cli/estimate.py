@@ -5,29 +5,22 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
-from tuigpt.cli.flags import add_essentials, add_json, add_settings, add_text, given_fields
+from tuigpt.cli.flags import add_essentials, add_json, add_settings, add_text, asked
 from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.live_line import waiting
 from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
+from tuigpt.errors import UserError
 from tuigpt.estimate import Calibration
 from tuigpt.paths import home_dir
+from tuigpt.plan.choose import Asked
 from tuigpt.reports import CostReport, to_line
 from tuigpt.signals import end_cleanly_on_signals
 from tuigpt.wording import density, duration, file_size, overfitting, short_count, step_time, times
 
 
-def run(
-    home: Path,
-    sources: list[str],
-    preset: str | None,
-    model_fields: dict[str, Any],
-    train_fields: dict[str, Any],
-    as_json: bool,
-) -> int:
+def run(home: Path, sources: list[str], asked: Asked, as_json: bool) -> int:
     """Tell what `tuigpt train` with the same arguments would cost; time a few of its steps.
 
     Args:
@@ -39,26 +32,29 @@ def run(
     """
     end_cleanly_on_signals()
     with waiting("starting"):
-        from tuigpt.training.plan import Plan
+        from tuigpt.training.draft import Draft
 
-    model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     with ProgressLine(sys.stderr) as progress:
-        plan = Plan.make(sources, model, train_fields, home, progress)
-    problem = plan.memory_problem()
-    if not as_json:
-        print_labelled(_costs(plan.report()))
-    timing = None
-    if not problem:
-        with ProgressLine(sys.stderr) as progress:
-            timing = plan.time(progress)
-        plan = plan.within_its_minutes(timing)
-    report = plan.report(timing, problem)
+        draft = Draft.make(sources, asked, home, progress)
+    costs = _costs(draft.report())
+    if not as_json and not asked.planned:
+        print_labelled(costs)
+    problem = None
+    with ProgressLine(sys.stderr) as progress:
+        try:
+            draft = draft.settle(progress)
+        except UserError as error:
+            problem = error
+    report = draft.report(problem)
     if as_json:
         print(to_line(report))
     else:
-        if timing is not None:
-            print_labelled([("time", _time_in_words(report, timing))])
-        if timing is not None or not plan.train_config.minutes:
+        if asked.planned:
+            print_labelled([("plan", report.plan)] if report.plan else [])
+            print_labelled(_costs(report))
+        if report.calibration is not None:
+            print_labelled([("time", _time_in_words(report, report.calibration))])
+        if report.calibration is not None or not draft.train_config.minutes:
             print_labelled(_length(report))
     if problem:
         raise problem
@@ -133,9 +129,7 @@ def _run(options: Namespace) -> int:
     return run(
         home=home_dir(options.home),
         sources=options.text,
-        preset=options.preset,
-        model_fields=given_fields(options, GPTConfig),
-        train_fields=given_fields(options, TrainConfig),
+        asked=asked(options),
         as_json=options.json,
     )
 

@@ -18,6 +18,7 @@ from tuigpt.config import (
     train_defaults,
 )
 from tuigpt.errors import ConfigError, Setting
+from tuigpt.plan.choose import Asked
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 _SECTIONS = {
@@ -61,7 +62,8 @@ def add_essentials(parser: Parser) -> Group:
     group = parser.add_argument_group("the essentials")
     parser.flag(
         "--preset", group=group, choices=list(PRESETS),
-        help=f"size of the model (default {DEFAULT_PRESET})",
+        help="size of the model (default: as suits the minutes; with a number of steps"
+        f" {DEFAULT_PRESET})",
     )  # fmt: skip
     everything = {entry.name for entry in fields(TrainConfig)}
     _add_fields(parser, group, TrainConfig, leave_out=everything - _ESSENTIAL)
@@ -115,6 +117,16 @@ def given_fields(options: argparse.Namespace, config: type) -> dict[str, Any]:
         for entry in fields(config)
         if (text := getattr(options, entry.name, None)) is not None
     }
+
+
+def asked(options: argparse.Namespace) -> Asked:
+    """What the user says of a new run's model and training.
+
+    Raises:
+        ConfigError: a value is not of its field's type.
+    """
+    model, train = given_fields(options, GPTConfig), given_fields(options, TrainConfig)
+    return Asked(options.preset, model, train)
 
 
 def count(name: str, text: str, at_least: int) -> int:

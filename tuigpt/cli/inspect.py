@@ -6,15 +6,15 @@ import sys
 import time
 from argparse import SUPPRESS, Namespace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from tuigpt.cli.flags import add_essentials, add_settings, add_text, given_fields
+from tuigpt.cli.flags import add_essentials, add_settings, add_text, asked
 from tuigpt.cli.ink import print_labelled
 from tuigpt.cli.parser import BAD_INPUT, Command, Parser
 from tuigpt.cli.progress import ProgressLine, progress_text
-from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, train_settings
 from tuigpt.errors import UserError
 from tuigpt.paths import cache_dir, home_dir
+from tuigpt.plan.choose import Asked
 from tuigpt.reports import Offer, TextLine, TextProblem, TextProgress, TextReport, to_line
 from tuigpt.signals import end_cleanly_on_signals
 
@@ -29,9 +29,7 @@ REPORT_EVERY = 0.2
 def run(
     home: Path,
     sources: list[str],
-    preset: str | None,
-    model_fields: dict[str, Any],
-    train_fields: dict[str, Any],
+    asked: Asked,
     as_json: bool,
     fetch: bool,
 ) -> int:
@@ -45,17 +43,15 @@ def run(
         UserError: the text cannot be read, or no run with these settings can start.
     """
     end_cleanly_on_signals()
-    config = train_settings(train_fields)
-    model = GPTConfig(**{**PRESETS[preset or DEFAULT_PRESET], **model_fields})
     if not as_json:
         with ProgressLine(sys.stderr) as line:
-            found = _understand(home, sources, config, model, True, line)
+            found = _understand(home, sources, asked, True, line)
         print_labelled(found.lines)
         if found.problem:
             raise found.problem
         return 0
     try:
-        found = _understand(home, sources, config, model, fetch, _JsonProgress())
+        found = _understand(home, sources, asked, fetch, _JsonProgress())
     except UserError as error:
         _send(TextProblem(str(error), _offer(error)))
         return BAD_INPUT
@@ -66,8 +62,7 @@ def run(
 def _understand(
     home: Path,
     sources: list[str],
-    config: TrainConfig,
-    model: GPTConfig,
+    asked: Asked,
     fetch: bool,
     progress: ProgressCallback,
 ) -> Understood:
@@ -75,11 +70,14 @@ def _understand(
     from tuigpt.text.read import scan
     from tuigpt.text.report import understand
 
+    config, sizes = asked.settings(), asked.sizes
     text = open_text(
         sources or [BUILT_IN], config.encoding, cache=cache_dir(home), fetch=fetch,
         progress=progress,
     )  # fmt: skip
-    return understand(text, scan(text, progress), config, model, progress)
+    return understand(
+        text, scan(text, progress), config, sizes, progress, size_is_open=asked.size_is_open
+    )
 
 
 def _send(line: TextLine) -> None:
@@ -120,9 +118,7 @@ def _run(options: Namespace) -> int:
     return run(
         home=home_dir(options.home),
         sources=options.text,
-        preset=options.preset,
-        model_fields=given_fields(options, GPTConfig),
-        train_fields=given_fields(options, TrainConfig),
+        asked=asked(options),
         as_json=options.json,
         fetch=options.fetch,
     )

@@ -75,6 +75,27 @@ class ParentFacts(msgspec.Struct, frozen=True):
     sha256: Word
 
 
+class PlanFacts(msgspec.Struct, frozen=True):
+    """Why a run whose length was a time has the settings that it has.
+
+    Attributes:
+        minutes: that it was given.
+        chosen: names of the settings that were left to the plan.
+        val_loss: that was expected at its end, in nats per character; None where nothing could be
+            said.
+        margin: by which that may well be missed.
+        settings: what was chosen, in words.
+        reason: why, in words.
+    """
+
+    minutes: Annotated[float, msgspec.Meta(ge=0)]
+    chosen: Annotated[list[Word], msgspec.Meta(max_length=100)]
+    val_loss: float | None
+    margin: float
+    settings: Word
+    reason: Word
+
+
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `run.json`.
 
@@ -84,6 +105,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         train: how it began; what changed later is in `resume.safetensors`.
         baselines_by_name: see `baselines`.
         versions: of tuigpt, torch and python.
+        plan: for a run whose settings were chosen to fit a time.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1)] = FORMAT
@@ -99,6 +121,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     )
     versions: dict[str, Word] = {}
     parent: ParentFacts | None = None
+    plan: PlanFacts | None = None
 
     def __post_init__(self) -> None:
         refuse_newer(self.format, FORMAT)

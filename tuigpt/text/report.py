@@ -53,12 +53,15 @@ def understand(
     config: TrainConfig,
     model: GPTConfig,
     progress: ProgressCallback = silent,
+    *,
+    size_is_open: bool = False,
 ) -> Understood:
     """Describe a text as a training with these settings would take it.
 
     Args:
         found: what a scan of the text found.
         model: its vocabulary is the text's to decide.
+        size_is_open: whether a plan decides how large the model is.
     """
     split = _split(found, config, model.block_size, progress)
     model = replace(model, vocab_size=split.vocab_size)
@@ -71,7 +74,7 @@ def understand(
         ("rarest", _rarest(found)),
         *[("letters", words) for words in _both_forms(found)],
         ("counting", _counting(counted)),
-        ("model", _model(found, split, config, model)),
+        *[("model", _model(found, split, config, model)) for _ in range(not size_is_open)],
         ("tokens", _advice(found, config)),
         *zip(("begins", "", ""), _first_lines(found), strict=False),
     ]
@@ -86,7 +89,6 @@ def understand(
         train_characters=train_characters(found.characters, config.val_fraction),
         vocab_size=split.vocab_size,
         baselines=counted,
-        parameters=model.n_params,
         advised=advised(found),
     )
     return Understood(lines, facts, split.problem)
@@ -170,11 +172,11 @@ def _counting(counted: Baselines) -> str:
 
 def _model(found: Scan, split: _Split, config: TrainConfig, model: GPTConfig) -> str:
     n_train = train_characters(found.characters, config.val_fraction)
-    plan = reading(model, config, split.n_train, n_train)
+    read = reading(model, config, split.n_train, n_train)
     words = f"{short_count(model.n_params)} parameters"
     if not config.minutes:  # else only a trial tells how many steps
-        verdict = f"the model {MEMORISES if plan.overfits else 'is too small to memorise it'}"
-        words += f"; text read {times(plan.epochs)}: {verdict}"
+        verdict = f"the model {MEMORISES if read.overfits else 'is too small to memorise it'}"
+        words += f"; text read {times(read.epochs)}: {verdict}"
     alphabet = model.vocab_size * model.n_embd
     if alphabet > 0.3 * model.n_params:
         words += f"; {short_count(alphabet)} parameters are for the alphabet"

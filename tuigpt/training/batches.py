@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 
 import numpy as np
 import torch
@@ -91,6 +92,14 @@ class Corpus:
         """Tokenize a text in memory. Raises as the constructor does."""
         n_train = train_characters(len(text), val_fraction)
         return cls(tokenizer.encode(text), tokenizer, n_train, block_size, device)
+
+    def with_block_size(self, block_size: int) -> Corpus:
+        """The same tokens, cut into other windows. Raises as the constructor does."""
+        unit = "characters" if isinstance(self._tokenizer, CharTokenizer) else "tokens"
+        check_split(self.n_train, self.n_val, block_size, unit)
+        other = copy(self)
+        other.block_size = block_size
+        return other
 
     def batch(self, batch_size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         """Draw windows of the training part, their starts uniform.

@@ -11,14 +11,14 @@ from statistics import median
 import torch
 
 from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.estimate import Calibration
+from tuigpt.estimate import LONGEST_WHOLE_PASS, Calibration
 from tuigpt.model.gpt import GPT
 from tuigpt.text.read import ProgressCallback
 from tuigpt.text.tokenizer import Tokenizer
 from tuigpt.training.batches import Corpus
 from tuigpt.training.events import PartDone, Stepped
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Trainer
+from tuigpt.training.trainer import Trainer
 
 _MOST_SECONDS, _MOST_STEPS = 2.0, 20
 """After these no further step is timed; one always is."""

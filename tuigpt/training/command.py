@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tuigpt.errors import UserError
+from tuigpt.plan.choose import Asked
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.text.read import ProgressCallback, silent
@@ -25,7 +26,7 @@ class TrainCommand:
         name: of the new run; None makes one from text and preset.
         resume: name of the run to resume, instead of a new one.
         origin: checkpoint whose weights the new run begins with.
-        preset: size of the new model; None is the default.
+        preset: size of the new model; None is a plan's choice, or the default.
         model_fields: fields of GPTConfig that override the preset's.
         train_fields: fields of TrainConfig that override the defaults.
         log_file: where the process's output goes already; it moves into the run folder.
@@ -40,6 +41,13 @@ class TrainCommand:
     model_fields: dict[str, Any] = field(default_factory=dict)
     train_fields: dict[str, Any] = field(default_factory=dict)
     log_file: str | None = None
+
+    @property
+    def asked(self) -> Asked:
+        """What it says of the model and the training."""
+        return Asked(
+            self.preset, self.model_fields, self.train_fields, has_weights=self.origin is not None
+        )
 
 
 @dataclass(frozen=True)

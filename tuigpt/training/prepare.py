@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import torch
 
-from tuigpt.config import TrainConfig, train_settings
+from tuigpt.config import TrainConfig
 from tuigpt.errors import Setting, UserError
 from tuigpt.model.device import allow_tf32, resolve_device
+from tuigpt.plan.choose import Asked
 from tuigpt.runs.record import CorpusFacts
 from tuigpt.text.disk_cache import Cache
 from tuigpt.text.named import facts_of, open_text, reopen
@@ -35,10 +35,8 @@ class ReadText:
         return facts_of(self.text, self.scan)
 
 
-def settings_and_device(
-    given: dict[str, Any], local_rank: int = 0
-) -> tuple[TrainConfig, torch.device]:
-    """`train_settings` on the device that was asked for, which is made ready.
+def settings_and_device(asked: Asked, local_rank: int = 0) -> tuple[TrainConfig, torch.device]:
+    """The settings as far as they are known, and the device for them, which is made ready.
 
     Args:
         local_rank: which of this machine's processes asks.
@@ -46,9 +44,9 @@ def settings_and_device(
     Raises:
         UserError: a value cannot work, or the device is absent.
     """
-    device = resolve_device(given.get("device", "auto"), local_rank)
+    device = resolve_device(asked.train.get("device", "auto"), local_rank)
     allow_tf32(device)
-    return train_settings(given, device.type), device
+    return asked.settings(device.type), device
 
 
 def read(

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from tuigpt.errors import ConfigError, Setting, UserError
-from tuigpt.estimate import needed_bytes
+from tuigpt.estimate import LONGEST_WHOLE_PASS, needed_bytes
 from tuigpt.paths import cache_dir
 from tuigpt.runs.control import Request, Requests
 from tuigpt.runs.folder import TRAINER_LOG
@@ -32,7 +32,7 @@ from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.recorder import FolderGone, Recorder
 from tuigpt.training.resume import resume
 from tuigpt.training.start import Prepared, begin
-from tuigpt.training.trainer import LONGEST_WHOLE_PASS, Diverged, Trainer
+from tuigpt.training.trainer import Diverged, Trainer
 from tuigpt.wording import duration, file_size
 
 FAILED = 1

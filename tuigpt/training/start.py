@@ -14,12 +14,12 @@ import torch
 
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
-from tuigpt.estimate import needed_bytes
 from tuigpt.files import folder_in_the_making
 from tuigpt.model.checkpoint import load_checkpoint, versions
-from tuigpt.model.device import describe, memory_bytes
+from tuigpt.model.device import describe
 from tuigpt.model.gpt import GPT
 from tuigpt.paths import cache_dir
+from tuigpt.plan.law import TextSize
 from tuigpt.runs.folder import CHECKPOINTS, Checkpoint
 from tuigpt.runs.header import Header
 from tuigpt.runs.lock import trainer_lock
@@ -35,10 +35,8 @@ from tuigpt.runs.status import RunStatus, status_of_this_process, utc_now, write
 from tuigpt.text.baselines import baselines
 from tuigpt.text.named import BUILT_IN
 from tuigpt.text.tokenizer import Tokenizer
-from tuigpt.training.calibrate import calibrate
 from tuigpt.training.command import Reporter, TrainCommand
 from tuigpt.training.optimizers import set_first_weights
-from tuigpt.training.precision import settled_precision
 from tuigpt.training.prepare import (
     corpus_facts,
     make_corpus,
@@ -51,7 +49,8 @@ from tuigpt.training.process_group import ProcessGroup
 from tuigpt.training.reserve import Reserve, save_bytes
 from tuigpt.training.state import TrainingFacts
 from tuigpt.training.trainer import Trainer
-from tuigpt.wording import duration, file_size, short_count
+from tuigpt.training.trials import Trials, plan_facts, require_memory, too_large
+from tuigpt.wording import duration, file_size
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def begin(
 
     The order matters. What can be refused is refused before the long reading of a text, and that
     comes before anything is written. Rank 0 reads first, so that the others find what it cached.
-    The trial runs before the seed is set, so that it decides nothing but the number of steps. The
+    Trials run before the seed is set, so that they decide nothing but the settings. The
     folder appears all at once, with a status that says there is a trainer; only then is it locked,
     because some systems rename no folder with an open file.
 
@@ -92,12 +91,13 @@ def begin(
     Raises:
         UserError: something asked for cannot work. Nothing is left behind then.
     """
-    config, device = settings_and_device(command.train_fields, group.local_rank)
+    asked = command.asked
+    config, device = settings_and_device(asked, group.local_rank)
     group.require_even(config.batch_size)
     cache = cache_dir(command.home)
     sources = command.sources
     parent = None
-    sizes = GPTConfig(**{**PRESETS[command.preset or DEFAULT_PRESET], **command.model_fields})
+    sizes = asked.sizes
     if command.origin is not None:
         parent = _Parent.open(command.origin, command.home, device)
         config, sizes = parent.settle(command, config)
@@ -118,19 +118,23 @@ def begin(
 
     notes = list(text.text.notes)
     sizes = replace(sizes, vocab_size=tokenizer.vocab_size)
+    counted = baselines(text.scan, config.val_fraction)
+    plan = None
+    with reporter.preparing() as progress:
+        trials = Trials(tokenizer, corpus, device, command.home, group, progress)
+        if asked.planned:
+            known = TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, counted.pairs)
+            order = trials.best(asked, known)
+            sizes, config, plan = order[0].model, order[0].train, plan_facts(asked, order)
+            corpus = corpus.with_block_size(sizes.block_size)
+            notes.append(order[0].words)
+        elif config.minutes:
+            steps = trials.time(sizes, config).steps_within(60 * config.minutes, config)
+            config = replace(config, max_steps=group.from_rank_0(steps))
+            notes.append(f"{duration(60 * config.minutes)} are {config.max_steps:,} steps here")
+        config = trials.settle(sizes, config)
+    notes += trials.notes
     model = _new_model(sizes, config, device) if parent is None else parent.model
-    if config.precision == "auto":
-        precision = group.from_rank_0(settled_precision(sizes, device, command.home))
-        config = replace(config, precision=precision.name)
-        if precision.tried and precision.name != "float32":
-            notes.append(f"precision auto is {precision.name} from now on, for {precision.tried}")
-    if config.minutes:
-        share = replace(config, batch_size=config.batch_size // group.size)
-        with reporter.preparing() as progress:
-            timing = calibrate(sizes, share, tokenizer, corpus, device, progress)
-        steps = timing.steps_within(60 * config.minutes, config)
-        config = replace(config, max_steps=group.from_rank_0(steps))
-        notes.append(f"{duration(60 * config.minutes)} are {config.max_steps:,} steps here")
     if parent is not None:
         notes.append(
             f"begins with the weights of {parent.found.label} and a schedule of its own:"
@@ -143,14 +147,15 @@ def begin(
     record = RunRecord(
         name=folder.name,
         created=utc_now(),
-        preset=command.preset or (None if parent else DEFAULT_PRESET),
+        preset=command.preset or (None if parent or asked.size_is_open else DEFAULT_PRESET),
         model=sizes,
         train=config,
         tokenizer=TokenizerFacts(config.tokenizer, tokenizer.vocab_size),
         corpus=corpus_facts(text, corpus, config),
-        baselines_by_name=dict(baselines(text.scan, config.val_fraction).items()),
+        baselines_by_name=dict(counted.items()),
         versions=versions(),
         parent=None if parent is None else parent.facts(),
+        plan=plan,
     )
     status = first_status(trainer, device, group)
     if group.is_rank_0:
@@ -169,7 +174,7 @@ def _new_folder(command: TrainCommand, sources: list[str], parent: _Parent | Non
     if name is None and parent is not None:
         name = free_name(command.home, parent.found.run)
     elif name is None:
-        name = default_name(command.home, sources, command.preset or DEFAULT_PRESET)
+        name = default_name(command.home, sources, command.asked.label)
     return new_run_folder(command.home, name)
 
 
@@ -231,21 +236,14 @@ class _Parent:
 
 def _new_model(config: GPTConfig, train_config: TrainConfig, device: torch.device) -> GPT:
     """A new model, if there is memory to train it."""
-    need = needed_bytes(config, train_config, device.type)
-    have = memory_bytes(device)
+    require_memory(config, train_config, device)
     try:
-        if need <= have:
-            torch.manual_seed(train_config.seed)
-            model = GPT(config)
-            set_first_weights(model, train_config)
-            return model.to(device)
+        torch.manual_seed(train_config.seed)
+        model = GPT(config)
+        set_first_weights(model, train_config)
+        return model.to(device)
     except (RuntimeError, MemoryError):
-        pass
-    raise UserError(
-        f"a model of {short_count(config.n_params)} parameters needs {file_size(need)} of memory"
-        f" and more: {device} has {file_size(have)}; try ", Setting("micro_batch_size", 1),
-        ", or a smaller one",
-    )  # fmt: skip
+        raise too_large(config, train_config, device) from None
 
 
 def first_status(trainer: Trainer, device: torch.device, group: ProcessGroup) -> RunStatus:

@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tuigpt.config import SampleConfig, TrainConfig
 from tuigpt.errors import Setting, UserError
-from tuigpt.estimate import micro_batch_windows
+from tuigpt.estimate import LONGEST_WHOLE_PASS, micro_batch_windows
 from tuigpt.generation.decode import generate, read_prompt
 from tuigpt.loss import can_be_best
 from tuigpt.model.gpt import GPT
@@ -51,9 +51,6 @@ from tuigpt.training.state import (
     TrainingState,
     require_tensors,
 )
-
-LONGEST_WHOLE_PASS = 4_000_000
-"""Tokens of a validation part above which it is not measured whole at the end."""
 
 MOST_WORD_TOKENS = 8_000_000
 """Tokens from the beginning of the text whose words count as its own."""

@@ -87,11 +87,21 @@ def test_a_large_alphabet_gets_a_warning_and_advice(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = "".join(chr(0x4E00 + i) for i in range(3000)) * 2
-    words = told(capsys, write(tmp_path, text))
+    words = told(capsys, write(tmp_path, text), "--preset=tiny")
     assert "most are too rare to be learned" in words["rarest"][0]
     assert words["tokens"] == ["bpe:2048 suits a large alphabet, but char is chosen"]
     assert "for the alphabet" in words["model"][0] and "of logits" not in words["model"][0]
-    assert "MB of logits" in told(capsys, write(tmp_path, text * 3), "--batch-size=128")["model"][0]
+    much = told(capsys, write(tmp_path, text * 3), "--max-steps=9", "--batch-size=128")
+    assert "MB of logits" in much["model"][0]
+
+
+def test_a_size_that_the_time_decides_is_not_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path, CHAT)
+    assert "model" not in told(capsys, path)
+    assert "read" not in told(capsys, path, "--preset=small")["model"][0]
+    assert "text read" in told(capsys, path, "--max-steps=100")["model"][0]
 
 
 def test_pairs_are_counted_where_that_is_quick(
@@ -110,10 +120,10 @@ def test_pairs_are_counted_where_that_is_quick(
 def test_too_short_is_told_with_everything_else(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["inspect", write(tmp_path, "to be or not to be\n" * 50)]) == 2
+    assert main(["inspect", write(tmp_path, "to be or not to be\n" * 20)]) == 2
     out, err = capsys.readouterr()
-    assert "950 characters" in out
-    assert err.startswith("tuigpt: the text is too short: it gives 855 characters to train on")
+    assert "380 characters" in out
+    assert err.startswith("tuigpt: the text is too short: it gives 342 characters to train on")
     assert err.count("\n") == 1
 
 

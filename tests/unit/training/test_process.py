@@ -17,7 +17,7 @@ from tuigpt.runs.metrics import METRICS_FILE, EventLine, MetricsTail
 from tuigpt.runs.record import RunRecord
 from tuigpt.runs.status import RunStatus
 from tuigpt.signals import ENDING
-from tuigpt.training import start
+from tuigpt.training import trials
 from tuigpt.training.command import Silent, TrainCommand
 from tuigpt.training.process import run
 from tuigpt.training.state import read_state
@@ -70,7 +70,7 @@ class TestMinutes:
     @pytest.fixture(autouse=True)
     def busy_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
         trial = Calibration(0.6, 0.0, 0.0, 0.0)
-        monkeypatch.setattr(start, "calibrate", lambda *_: trial)
+        monkeypatch.setattr(trials, "calibrate", lambda *_: trial)
 
     def test_the_steps_follow_the_real_speed(self, home: Path, train_this: TrainThis) -> None:
         assert run(train_this(minutes=0.02), Silent()) == 0

@@ -253,7 +253,7 @@ class TestMinutes:
     ) -> None:
         result = tuigpt("train", "--name=short", *FLAGS, "--minutes=0.02")
         assert result.returncode == 0, result.stderr
-        said = re.search(r"^1 s are ([\d,]+) steps here$", result.stdout, re.MULTILINE)
+        said = re.search(r"^for 1 s: .+, ([\d,]+) steps of", result.stdout, re.MULTILINE)
         assert said
         steps = int(said[1].replace(",", ""))
         run = open_run(home / "runs/short")
@@ -261,7 +261,7 @@ class TestMinutes:
         assert run.status.state == "finished"
         # Going on plans nothing anew.
         longer = tuigpt("train", "--resume=short", f"--max-steps={run.status.step + 5}")
-        assert longer.returncode == 0 and "are" not in longer.stdout.splitlines()[1]
+        assert longer.returncode == 0 and "for 1 s" not in longer.stdout
 
     def test_steps_and_minutes_exclude_each_other(self, tuigpt: Tuigpt, verse_file: Path) -> None:
         result = tuigpt("train", *FLAGS, "--minutes=1", "--max-steps=5")

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tuigpt.config import PRESETS, GPTConfig, TrainConfig
-from tuigpt.estimate import Calibration, Memory
-from tuigpt.paths import cache_dir
-from tuigpt.reports import CostReport
+from tuigpt.estimate import Calibration, Reading
+from tuigpt.plan.speeds import Device, Expected
 from tuigpt.tui.screens.new_run.path_field import completed, nearest, sources_of
-from tuigpt.tui.screens.new_run.sizes import Size, heading, size_rows
-from tuigpt.tui.screens.new_run.speeds import SPEEDS_FILE, Speeds
+from tuigpt.tui.screens.new_run.prospect import Prospect
+from tuigpt.tui.screens.new_run.sizes import heading, size_rows
 
 TINY = GPTConfig(**PRESETS["tiny"])
-TRAIN = TrainConfig(recipe="fast", batch_size=16)
-REPORT = CostReport(
-    parameters={"total": 1}, memory=Memory(1, 1, 1, 1, 1), device="cpu", device_type="cpu",
-    device_memory=8 << 30, max_steps=1, step_flops=1, step_tokens=1, tokens=1, epochs=1.0,
-    parameters_per_character=1.0, overfits=False, train_tokens=1000, train_characters=1000,
-    calibration=Calibration(0.25, 1.0, 0.5, 3.0), seconds=1.0, problem="",
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -63,61 +53,29 @@ class TestPaths:
         assert sources_of("  ") == []
 
 
-class TestSpeeds:
-    def test_nothing_is_known_before_a_trial(self, home: Path) -> None:
-        assert Speeds(home).expected(TINY, TRAIN, 1000) is None
-
-    def test_what_a_trial_told_is_kept(self, home: Path) -> None:
-        Speeds(home).keep(TINY, TRAIN, REPORT)
-        found = Speeds(home).expected(TINY, replace(TRAIN, max_steps=7), 1000)
-        assert found is not None and found.measured
-        assert found.calibration == REPORT.calibration and found.device == "cpu"
-
-    def test_another_size_is_reckoned_from_the_nearest(self, home: Path) -> None:
-        speeds = Speeds(home)
-        speeds.keep(TINY, TRAIN, REPORT)
-        small = GPTConfig(**PRESETS["small"])
-        slow = msgspec.structs.replace(REPORT, calibration=Calibration(5.0, 1.0, 0.5, 3.0))
-        one = speeds.expected(small, TRAIN, 1000)
-        assert one is not None and not one.measured
-        assert 1.0 < one.calibration.step_seconds < 3.0
-        speeds.keep(small, TRAIN, slow)
-        medium = speeds.expected(GPTConfig(**PRESETS["medium"]), TRAIN, 1000)
-        assert medium is not None and medium.calibration.step_seconds > 5.0
-
-    def test_a_file_that_cannot_be_written_costs_nothing_else(self, home: Path) -> None:
-        home.parent.mkdir(parents=True, exist_ok=True)
-        home.write_text("a file in the place of the home")
-        speeds = Speeds(home)
-        speeds.keep(TINY, TRAIN, REPORT)
-        assert speeds.expected(TINY, TRAIN, 1000) is not None
-
-    def test_the_file_stays_small(self, home: Path) -> None:
-        speeds = Speeds(home)
-        for block_size in range(1, 100):
-            speeds.keep(replace(TINY, block_size=block_size), TRAIN, REPORT)
-        assert (cache_dir(home) / SPEEDS_FILE).stat().st_size < 40_000
-        assert Speeds(home).newest is not None
-
-
 class TestSizes:
-    def size(
-        self, seconds: float | None = 60.0, steps: int = 5000, memorises: bool = False
-    ) -> Size:
-        return Size(438_000, seconds, False, steps, memorises)
+    def prospect(
+        self, seconds: float | None = 60.0, steps: int = 5000, readings: float = 5.0
+    ) -> Prospect:
+        train = TrainConfig(recipe="fast", max_steps=steps, patience=0)
+        expected = None
+        if seconds is not None:
+            device = Device("cpu", "cpu", 8 << 30)
+            expected = Expected(Calibration(seconds / steps, 0.0, 0.0, 0.0), False, device)
+        return Prospect(TINY, train, expected, Reading(1, 1, readings, 2.0))
 
-    def row(self, size: Size, plays: bool = True, width: int = 70) -> str:
-        return str(size_rows({"tiny": size}, plays, width)[0][1])
+    def row(self, prospect: Prospect, plays: bool = True, width: int = 70) -> str:
+        return str(size_rows({"tiny": prospect}, plays, width)[0][1])
 
     def test_each_row_tells_what_to_expect(self) -> None:
-        assert "≈ 60 s" in self.row(self.size())
-        assert "the shape of a play" in self.row(self.size())
-        assert "the shape of a play" not in self.row(self.size(), plays=False)
-        assert "would memorise the text" in self.row(self.size(memorises=True))
-        assert "only 30 steps" in self.row(self.size(steps=30))
-        assert "…" in self.row(self.size(seconds=None))
+        assert "≈ 60 s" in self.row(self.prospect())
+        assert "the shape of a play" in self.row(self.prospect())
+        assert "the shape of a play" not in self.row(self.prospect(), plays=False)
+        assert "would memorise the text" in self.row(self.prospect(readings=20.0))
+        assert "only 30 steps" in self.row(self.prospect(steps=30))
+        assert "…" in self.row(self.prospect(seconds=None))
 
     @pytest.mark.parametrize("width", [50, 70, 100])
     def test_headings_stand_over_their_columns(self, width: int) -> None:
-        row = "  " + self.row(self.size(), width=width)
+        row = "  " + self.row(self.prospect(), width=width)
         assert 9 + heading(width).index("writes like") == row.index("words, the shape")

@@ -11,11 +11,12 @@ from textual.message import Message
 from textual.widgets import Static
 
 from tuigpt.child import child_command
-from tuigpt.config import GPTConfig, TrainConfig
-from tuigpt.estimate import Reading, needed_bytes
+from tuigpt.config import TrainConfig
+from tuigpt.estimate import needed_bytes
+from tuigpt.plan.speeds import Expected
 from tuigpt.reports import CostReport, read_cost
 from tuigpt.tui.process import asked, complaint
-from tuigpt.tui.screens.new_run.speeds import Expected
+from tuigpt.tui.screens.new_run.prospect import Prospect
 from tuigpt.wording import duration, file_size, short_count, step_time, times
 
 ESTIMATE = child_command("tuigpt", "estimate", "--json")
@@ -25,7 +26,7 @@ SETTLED_AFTER = 0.5
 """Seconds without a change after which they are timed: it takes all of the machine."""
 
 _NO_MATTER = (
-    "--max-steps=", "--minutes=", "--patience=", "--learning-rate=", "--seed=",
+    "--max-steps=", "--patience=", "--learning-rate=", "--seed=",
     "--checkpoint-interval=", "--evolution-mb=",
 )  # fmt: skip
 """Settings that do not change how long a step takes."""
@@ -64,28 +65,22 @@ class Cost(Static):
         self._timed: tuple[str, ...] = ()
         self._is_timing = False
 
-    def show(
-        self,
-        model: GPTConfig,
-        train_config: TrainConfig,
-        expected: Expected | None,
-        found: Reading | None,
-    ) -> None:
-        """Show what is known.
-
-        Args:
-            model: with the text's vocabulary, if that is known.
-            train_config: with the steps that fit into its minutes.
-            found: how the text is read, if that is known.
-        """
-        device_type = expected.device_type if expected else "cpu"
-        need = file_size(needed_bytes(model, train_config, device_type))
-        of_all = f" of {file_size(expected.device_memory)}" if expected else ""
+    def show(self, prospect: Prospect) -> None:
+        """Show what is known of a training."""
+        model, expected, found = prospect.model, prospect.expected, prospect.read
+        device = expected.device if expected else None
+        need = file_size(needed_bytes(model, prospect.train, device.type if device else "cpu"))
+        of_all = f" of {file_size(device.memory)}" if device else ""
         parts = [f"{'' if found else 'about '}{short_count(model.n_params)} parameters"]
+        if prospect.plan is not None:
+            chosen = prospect.plan.train
+            parts += [f"context {model.block_size}", f"batch {chosen.batch_size}"]
+            parts += [f"weight decay {chosen.weight_decay:g}"]
         if found is not None:
             parts.append(f"reads the text {times(found.epochs)}")
         parts.append(f"{need}{of_all} memory")
-        self.update(Content.assemble(" · ".join(parts), "\n", self._time(train_config, expected)))
+        words = self._time(prospect.train, expected)
+        self.update(Content.assemble(" · ".join(parts), "\n", words))
 
     def _time(self, config: TrainConfig, expected: Expected | None) -> Content:
         if expected is None:
@@ -96,7 +91,7 @@ class Cost(Static):
         most = "at most " if config.patience else ""
         about = "" if expected.measured else "about "
         words = f"{most}{about}{seconds}: {config.max_steps:,} steps, {step} each"
-        words += f" on {expected.device}"
+        words += f" on {expected.device.name}"
         note = "measured" if expected.measured else "from another size"
         note = "measuring again …" if self._is_timing and expected.measured else note
         note = "measuring …" if self._is_timing and not expected.measured else note

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuigpt.config import DEFAULT_PRESET, GPTConfig, train_defaults
+from tuigpt.config import PRESETS, GPTConfig, train_defaults
+from tuigpt.plan.choose import USUAL_MINUTES
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 MODEL_FIELDS = ("block_size", "dropout")
@@ -70,8 +71,9 @@ an answer, letters are the path of a text, digits another number of steps or min
 completes a path and goes to the next question. [b]{new-run.start}[/b] starts the training, which \
 goes on when you leave the app.
 
-The times are measured on this machine, while you read. A model that is large for its text \
-memorises it instead of learning to write: then take a smaller size, or a longer text.
+The times are measured on this machine, while you read. With a time, [b]auto[/b] is the size and \
+the settings that make the best model in it. A model that is large for its text memorises it \
+instead of learning to write: then take a smaller size, or a longer text.
 
 [b]{new-run.more}[/b] unfolds all other settings, each with what it means. They may all stay as \
 they are."""
@@ -79,7 +81,13 @@ they are."""
 LENGTHS = ("steps", "short", "long", "patience")
 """How long a run is: so many steps, the shorter or the longer time, or until val stops falling."""
 
-SHORT_MINUTES = 5
+SHORT_MINUTES = int(USUAL_MINUTES)
+
+AUTO = "auto"
+"""The size that a plan chooses for the time."""
+
+SIZES = (AUTO, *PRESETS)
+"""The answers to the question how big."""
 
 _LONG_MINUTES, _PATIENCE = "15", "10"
 
@@ -99,7 +107,7 @@ class Answers:
 
     Attributes:
         text: paths with semicolons between; "" is the built-in text.
-        preset: the size.
+        preset: the size, or `AUTO`.
         length: one of `LENGTHS`.
         fields: those of `FIELDS` that the user has changed.
     """
@@ -110,4 +118,4 @@ class Answers:
     fields: dict[str, str]
 
 
-NO_ANSWERS = Answers("", DEFAULT_PRESET, "steps", {})
+NO_ANSWERS = Answers("", AUTO, "short", {})

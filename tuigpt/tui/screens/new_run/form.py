@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,9 +14,10 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from tuigpt.config import PRESETS, GPTConfig, TrainConfig, bpe_size
 from tuigpt.errors import ConfigError, UserError
 from tuigpt.estimate import Reading
+from tuigpt.plan.choose import Asked
+from tuigpt.plan.speeds import Speeds
 from tuigpt.reports import TextFacts
 from tuigpt.runs.launch import Launch, start
 from tuigpt.runs.names import default_name, new_run_folder, text_name
@@ -26,10 +26,11 @@ from tuigpt.story import is_shakespeare
 from tuigpt.tui.keys import with_keys
 from tuigpt.tui.screens.dialog import Dialog
 from tuigpt.tui.screens.new_run.cost import Cost
-from tuigpt.tui.screens.new_run.fields import HELP, Answers
+from tuigpt.tui.screens.new_run.fields import HELP, SIZES, Answers
 from tuigpt.tui.screens.new_run.length import Length
 from tuigpt.tui.screens.new_run.more_settings import MoreSettings
 from tuigpt.tui.screens.new_run.path_field import nearest, sources_of
+from tuigpt.tui.screens.new_run.prospect import Prospect
 from tuigpt.tui.screens.new_run.questions import Questions
 from tuigpt.tui.screens.new_run.radio import Radio
 from tuigpt.tui.screens.new_run.remembered import (
@@ -38,9 +39,8 @@ from tuigpt.tui.screens.new_run.remembered import (
     read_answers,
     texts_of_before,
 )
-from tuigpt.tui.screens.new_run.sizes import Size, heading, length_rows, size_rows
+from tuigpt.tui.screens.new_run.sizes import heading, length_rows, size_rows
 from tuigpt.tui.screens.new_run.source import BUILT_IN_TEXT, Source
-from tuigpt.tui.screens.new_run.speeds import Speeds
 from tuigpt.tui.screens.new_run.text_preview import TextPreview
 from tuigpt.tui.starting import until_begun
 from tuigpt.wording import one_line, overfitting
@@ -93,7 +93,7 @@ class NewRun(Dialog[str]):
         self._preview = TextPreview(id="preview")
         self._head = Static(id="head", markup=False)
         self._preset = Radio(
-            [(name, Content(name)) for name in PRESETS], chosen=answers.preset, id="preset"
+            [(name, Content(name)) for name in SIZES], chosen=answers.preset, id="preset"
         )
         self._length = Length([("steps", Content(""))], chosen=answers.length, id="duration")
         self._more = Button("", id="more", compact=True)
@@ -151,13 +151,13 @@ class NewRun(Dialog[str]):
 
     # --- what is asked ---
 
-    def _configured(self) -> tuple[GPTConfig, TrainConfig, dict[str, str]]:
-        """Model, training, and the settings to be told (see `MoreSettings.configured`).
+    def _asked(self) -> tuple[Asked, dict[str, str]]:
+        """What is asked for, and the same as settings (see `MoreSettings.asked`).
 
         Raises:
             ConfigError: a field's value cannot work.
         """
-        return self._settings.configured(self._preset.chosen, self._length.chosen)
+        return self._settings.asked(self._preset.chosen, self._length.chosen)
 
     def _arguments(self, flags: dict[str, str]) -> list[str]:
         """What `tuigpt inspect` and `tuigpt train` are called with, but for the run's name."""
@@ -166,7 +166,8 @@ class NewRun(Dialog[str]):
 
     def _run_name(self) -> str:
         typed = self._settings.value("name")
-        return typed or default_name(self._home, self._source.texts, self._preset.chosen)
+        label = self._asked()[0].label
+        return typed or default_name(self._home, self._source.texts, label)
 
     def _what_is_read(self) -> tuple[str, ...]:
         fields = ("tokenizer", "encoding", "val_fraction")
@@ -189,17 +190,9 @@ class NewRun(Dialog[str]):
 
     @on(Cost.Timed)
     def _timed(self, event: Cost.Timed) -> None:
-        report = event.report
-        self._settings.device_type = report.device_type
-        self._cost.problem = report.problem
-        self._settings.follow()
-        try:
-            model, train, _ = self._configured()
-        except ConfigError:
-            return
-        facts = self._facts()
-        if facts is not None:
-            self._speeds.keep(replace(model, vocab_size=facts.vocab_size), train, report)
+        self._settings.device_type = event.report.device_type
+        self._cost.problem = event.report.problem
+        self._speeds = Speeds(self._home)  # the trial has kept what it found
         self._judge()
 
     @on(Cost.Failed)
@@ -220,7 +213,8 @@ class NewRun(Dialog[str]):
             self._say(_NO_PATH)
             return
         try:
-            model, train, flags = self._configured()
+            _, flags = self._asked()
+            prospects = self._prospects()
         except ConfigError as error:
             self._preview.forget()
             self._cost.stop()
@@ -231,8 +225,8 @@ class NewRun(Dialog[str]):
         self._cost.drop_other(arguments)
         if self._preview.look(arguments):
             self._text_problem, self._nearest = "", None
-        found = self._show_costs(model, train)
-        self._say_verdict(arguments, found)
+        self._show_costs(prospects)
+        self._say_verdict(arguments, prospects[self._preset.chosen].read)
 
     def _say_verdict(self, arguments: list[str], found: Reading | None) -> None:
         """The first that is wrong, else what to expect."""
@@ -276,7 +270,7 @@ class NewRun(Dialog[str]):
         self._judge()
         if not event.problem:
             try:
-                self._cost.time(self._arguments(self._configured()[2]))
+                self._cost.time(self._arguments(self._asked()[1]))
             except ConfigError:
                 return
             self._judge()
@@ -299,7 +293,7 @@ class NewRun(Dialog[str]):
         elif offer is not None and offer.encoding:
             self._settings.set_value("encoding", offer.encoding)
         elif offer is not None and offer.fetch:
-            self._preview.look(["--fetch", *self._arguments(self._configured()[2])])
+            self._preview.look(["--fetch", *self._arguments(self._asked()[1])])
 
     # --- what is shown ---
 
@@ -323,38 +317,33 @@ class NewRun(Dialog[str]):
         )  # fmt: skip
         self._more.label = label.truncate(max(20, self._more.size.width - 2), ellipsis=True)
 
-    def _show_costs(self, model: GPTConfig, train: TrainConfig) -> Reading | None:
-        """Show every size's cost, and that of the chosen one in full; how it reads the text."""
-        facts = self._facts()
-        vocabulary = facts.vocab_size if facts else bpe_size(train.tokenizer)
-        if vocabulary:
-            model = replace(model, vocab_size=vocabulary)
-        sizes, found = {}, None
-        for name, preset in PRESETS.items():
-            size = replace(model, **preset)
-            steps, expected, read = self._speeds.plan(size, train, facts)
-            sizes[name] = Size(
-                size.n_params,
-                expected.calibration.seconds(steps) if expected else None,
-                expected is not None and expected.measured,
-                steps.max_steps,
-                read is not None and read.overfits,
-            )
-            if name == self._preset.chosen:
-                found = read
-                name_shown = one_line(self._run_name())
-                self.query_one("#form").border_title = Content(f"New run: {name_shown}")
-                self._cost.show(size, steps, expected, read)
+    def _prospects(self) -> dict[str, Prospect]:
+        """What is known of each size; the fields that were left alone follow the chosen one.
+
+        Raises:
+            ConfigError: a field's value cannot work.
+        """
+        facts, found = self._facts(), {}
+        for name in SIZES:
+            asked, _ = self._settings.asked(name, self._length.chosen)
+            device_type = self._settings.device_type
+            found[name] = Prospect.of(asked, self._speeds, facts, device_type)
+        self._settings.follow(found[self._preset.chosen].plan)
+        return found
+
+    def _show_costs(self, prospects: dict[str, Prospect]) -> None:
+        """Show every size's cost, and that of the chosen one in full."""
+        chosen = prospects[self._preset.chosen]
+        self.query_one("#form").border_title = Content(f"New run: {one_line(self._run_name())}")
+        self._cost.show(chosen)
         width = self._preset.size.width - 2
         plays = len(self._source.texts) == 1 and is_shakespeare(self._source.texts[0])
-        self._preset.show(size_rows(sizes, plays, width))
+        self._preset.show(size_rows(prospects, plays, width))
         self._head.update(heading(width))
-        chosen = sizes[self._preset.chosen]
         seconds = chosen.seconds if self._length.chosen == "steps" else None
         value = self._settings.value
         self._length.show(length_rows(value("max_steps"), value("minutes"), seconds))
         self._settings.tell_text(self._preview.whole)
-        return found
 
     @on(Button.Pressed, "#more")
     def action_more(self) -> None:
@@ -385,7 +374,7 @@ class NewRun(Dialog[str]):
             self._say(_NO_PATH, "wrong")
             return
         try:
-            _, _, flags = self._configured()
+            _, flags = self._asked()
             name = self._run_name()
             folder = new_run_folder(self._home, name)
         except UserError as error:

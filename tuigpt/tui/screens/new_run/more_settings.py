@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -11,10 +10,12 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Label, Static
 
-from tuigpt.config import PRESETS, GPTConfig, TrainConfig, parse_field, train_defaults
+from tuigpt.config import GPTConfig, TrainConfig, parse_field
 from tuigpt.errors import ConfigError
+from tuigpt.plan.choose import Asked, Choice
 from tuigpt.recipes import DEFAULT_RECIPE
 from tuigpt.tui.screens.new_run.fields import (
+    AUTO,
     GROUPS,
     MODEL_FIELDS,
     SHORT_MINUTES,
@@ -117,23 +118,27 @@ class MoreSettings(Vertical):
         shown = dict.fromkeys((*_IN_SUMMARY, *self.changed))
         return " · ".join(f"{name.replace('_', ' ')} {self.value(name)}" for name in shown)
 
-    def follow(self) -> None:
-        """Give the fields that the user left alone the recipe's values on this device."""
+    def follow(self, planned: Choice | None = None) -> None:
+        """Give the fields that the user left alone their values: the recipe's, or the plan's."""
         before = self._untouched
         self._untouched = defaults(self.value("recipe"), self.device_type)
+        if planned is not None:
+            self._untouched |= {
+                "block_size": str(planned.model.block_size),
+                "batch_size": str(planned.train.batch_size),
+            }
         for name in (*TRAIN_FIELDS, *MODEL_FIELDS):
             if name != "recipe" and self.value(name) == before[name]:
                 self.set_value(name, self._untouched[name])
 
-    def configured(self, preset: str, length: str) -> tuple[GPTConfig, TrainConfig, dict[str, str]]:
-        """What is configured (the vocabulary is the text's to decide), and what has to be told.
+    def asked(self, preset: str, length: str) -> tuple[Asked, dict[str, str]]:
+        """What is asked for, and the same as texts of settings, for a command.
+
+        What was left alone is not in it: that is for the trainer to choose, which knows its device.
 
         Args:
-            preset: the size.
+            preset: the size, or `AUTO`.
             length: one of `LENGTHS`.
-
-        Returns:
-            model, training, and the settings that differ from the trainer's own, as texts.
 
         Raises:
             ConfigError: a field's value cannot work.
@@ -144,18 +149,22 @@ class MoreSettings(Vertical):
             if name in counts or name not in ("max_steps", "minutes", "patience")
         ]  # fmt: skip
         typed = {name: self.value(name) for name in (*names, *MODEL_FIELDS)}
-        train: dict[str, Any] = {n: parse_field(TrainConfig, n, typed[n]) for n in names}
-        model: dict[str, Any] = {n: parse_field(GPTConfig, n, typed[n]) for n in MODEL_FIELDS}
-        # What was left alone is for the trainer to choose, which knows its device.
-        told = {n: text for n, text in typed.items() if text != self._untouched[n]}
-        told |= {n: typed[n] for n in ("recipe", "minutes", "patience") if n in typed}
         if length == "short":
-            train["minutes"], told["minutes"] = float(SHORT_MINUTES), str(SHORT_MINUTES)
-        config = TrainConfig(**{**train_defaults(typed["recipe"], self.device_type), **train})
+            typed["minutes"] = str(SHORT_MINUTES)
+        always = ("recipe", "max_steps", "minutes", "patience")
+        told = {n: x for n, x in typed.items() if n in always or x != self._untouched[n]}
+        train = {n: parse_field(TrainConfig, n, x) for n, x in typed.items() if n in TRAIN_FIELDS}
+        model = {n: parse_field(GPTConfig, n, x) for n, x in typed.items() if n in MODEL_FIELDS}
         for name in set(counts) - {"max_steps"}:
-            if getattr(config, name) <= 0:
+            if train[name] <= 0:
                 raise ConfigError(name, typed[name], "above 0")
-        return GPTConfig(**{**PRESETS[preset], **model}), config, told | {"preset": preset}
+        size = None if preset == AUTO else preset
+        asked = Asked(
+            size,
+            {name: value for name, value in model.items() if name in told},
+            {name: value for name, value in train.items() if name in told},
+        )
+        return asked, told | ({"preset": size} if size else {})
 
 
 def _widget_for(field: Field, value: str) -> Input | Radio:

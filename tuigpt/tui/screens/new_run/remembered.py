@@ -19,11 +19,13 @@ from tuigpt.runs.folder import run_folders
 from tuigpt.runs.record import RUN_FILE, RunRecord, read_run_record
 from tuigpt.settings import LastForm, change_settings, read_settings
 from tuigpt.tui.screens.new_run.fields import (
+    AUTO,
     FIELDS,
     LENGTHS,
     MODEL_FIELDS,
     NO_ANSWERS,
     SHORT_MINUTES,
+    SIZES,
     TRAIN_FIELDS,
     Answers,
     defaults,
@@ -51,7 +53,7 @@ def read_answers(home: Path) -> Answers:
     }
     return Answers(
         form.text,
-        form.preset if form.preset in PRESETS else NO_ANSWERS.preset,
+        form.preset if form.preset in SIZES else NO_ANSWERS.preset,
         form.length if form.length in LENGTHS else NO_ANSWERS.length,
         known,
     )
@@ -83,11 +85,15 @@ def answers_of(run: RunRecord) -> Answers:
     values = {name: getattr(train, name) for name in TRAIN_FIELDS}
     values |= {name: getattr(run.model, name) for name in MODEL_FIELDS}
     texts = {n: v if isinstance(v, str) else f"{v:.15g}" for n, v in values.items()}
-    length = "steps"
-    if train.patience not in (0, usual_patience(train)):
+    minutes, length = train.minutes, "steps"
+    if run.plan is not None:
+        minutes = run.plan.minutes
+        texts["minutes"] = f"{minutes:g}"
+        texts |= {name: usual[name] for name in run.plan.chosen if name in usual}
+    if minutes:
+        length = "short" if minutes == SHORT_MINUTES else "long"
+    elif train.patience not in (0, usual_patience(train)):
         length = "patience"
-    elif train.minutes:
-        length = "short" if train.minutes == SHORT_MINUTES else "long"
     if length in ("short", "long"):
         texts["max_steps"] = usual["max_steps"]  # a trial had chosen them
     if length != "long":
@@ -100,6 +106,8 @@ def answers_of(run: RunRecord) -> Answers:
 
 def _preset_of(run: RunRecord) -> str:
     """The size that the run was asked for by, or the one that is most like it."""
+    if run.plan is not None and "n_layer" in run.plan.chosen:
+        return AUTO
     if run.preset in PRESETS:
         return str(run.preset)
     size = run.model.n_params

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 from textual.content import Content
 
-from tuigpt.config import PRESETS
-from tuigpt.tui.screens.new_run.fields import SHORT_MINUTES
+from tuigpt.config import DEFAULT_PRESET
+from tuigpt.tui.screens.new_run.fields import AUTO, SHORT_MINUTES
+from tuigpt.tui.screens.new_run.prospect import Prospect
 from tuigpt.wording import MEMORISES, duration, short_count
 
 _WRITES = {
@@ -25,53 +26,48 @@ _BAR, _BAR_FROM = 12, 90
 """Cells of the longest bar, and the width from which on there is room for bars."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """What is known of one size under the other answers.
-
-    Attributes:
-        n_params: with the text's vocabulary, if that is known.
-        seconds: of the whole run, or None where nothing was ever timed.
-        measured: whether this very shape was timed.
-        steps: how many fit into the time, or are asked for.
-        memorises: whether it will memorise the text.
-    """
-
-    n_params: int
-    seconds: float | None
-    measured: bool
-    steps: int
-    memorises: bool
-
-
-def size_rows(sizes: dict[str, Size], plays: bool, width: int) -> list[tuple[str, Content]]:
+def size_rows(
+    prospects: Mapping[str, Prospect], plays: bool, width: int
+) -> list[tuple[str, Content]]:
     """Name and words of each size.
 
     Args:
+        prospects: what is known of each.
         plays: whether the text is Shakespeare's.
         width: cells that a row has.
     """
-    longest = max((s.seconds or 0.0 for s in sizes.values()), default=0.0) or 1.0
+    longest = max((p.seconds or 0.0 for p in prospects.values()), default=0.0) or 1.0
     rows = []
-    for name, size in sizes.items():
-        shape = f"{PRESETS[name]['n_layer']}×{PRESETS[name]['n_embd']}"
-        front = f"{name:<7}{shape:<6}{short_count(size.n_params):>6}  "
+    for name, prospect in prospects.items():
+        model, seconds = prospect.model, prospect.seconds
+        shape, count = f"{model.n_layer}×{model.n_embd}", short_count(model.n_params)
+        if name == AUTO and prospect.plan is None and prospect.train.minutes:
+            shape = count = "…"
         time = "…"
-        if size.seconds is not None:
-            time = f"{'' if size.measured else '≈ '}{duration(size.seconds)}"
-        parts: list[Content | str | tuple[str, str]] = [front]
+        if prospect.expected is not None and seconds is not None:
+            time = f"{'' if prospect.expected.measured else '≈ '}{duration(seconds)}"
+        parts: list[Content | str | tuple[str, str]] = [f"{name:<7}{shape:<6}{count:>6}  "]
         if width >= _BAR_FROM:
-            cells = round(_BAR * (size.seconds or 0.0) / longest)
-            parts.append((f"{'▇' * max(cells, size.seconds is not None):<{_BAR}} ", "$primary"))
+            cells = round(_BAR * (seconds or 0.0) / longest)
+            parts.append((f"{'▇' * max(cells, seconds is not None):<{_BAR}} ", "$primary"))
         parts.append(f"{time:<15}")
-        if size.memorises:
-            parts.append((MEMORISES, "$text-warning"))
-        elif size.seconds is not None and size.steps < _FEW_STEPS:
-            parts.append((f"only {size.steps:,} steps: too few to learn much", "$text-warning"))
-        else:
-            parts.append(_WRITES[name][0 if plays else 1])
+        parts.append(_outcome(name, prospect, plays))
         rows.append((name, Content.assemble(*parts)))
     return rows
+
+
+def _outcome(name: str, prospect: Prospect, plays: bool) -> str | tuple[str, str]:
+    """What will come of it."""
+    steps = prospect.train.max_steps
+    if prospect.read is not None and prospect.read.overfits:
+        return MEMORISES, "$text-warning"
+    if prospect.seconds is not None and steps < _FEW_STEPS:
+        return f"only {steps:,} steps: too few to learn much", "$text-warning"
+    if name == AUTO and not prospect.train.minutes and prospect.plan is None:
+        return f"{DEFAULT_PRESET}; with a time, what suits it"
+    if prospect.plan is not None and prospect.plan.expectation:
+        return prospect.plan.expectation
+    return "what suits the time" if name == AUTO else _WRITES[name][0 if plays else 1]
 
 
 def heading(width: int) -> str:

@@ -1,0 +1,1 @@
+"""What suits a time: how fast this machine trains, what settings reach, and which are the best."""
