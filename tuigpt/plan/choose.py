@@ -9,7 +9,13 @@ from typing import Any
 
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, train_settings
 from tuigpt.estimate import needed_bytes
-from tuigpt.plan.law import MARGIN, MOST_READINGS, TextSize, expected_val_loss, usual_weight_decay
+from tuigpt.plan.law import (
+    MOST_READINGS,
+    TextSize,
+    expected_val_loss,
+    margin,
+    usual_weight_decay,
+)
 from tuigpt.plan.speeds import Expected, Speeds
 from tuigpt.recipes import DEFAULT_RECIPE
 from tuigpt.wording import duration
@@ -110,6 +116,7 @@ class Choice:
         minutes: that there are.
         expected: how long its parts take.
         val_loss: what it will end with, in nats per character; None where nothing can be said.
+        margin: by which that may well be missed.
     """
 
     model: GPTConfig
@@ -117,6 +124,7 @@ class Choice:
     minutes: float
     expected: Expected
     val_loss: float | None
+    margin: float
 
     @property
     def settings(self) -> str:
@@ -131,7 +139,9 @@ class Choice:
     @property
     def expectation(self) -> str:
         """What will come of it, in words; or ""."""
-        return "" if self.val_loss is None else f"val {self.val_loss:.2f} ± {MARGIN:.2f} expected"
+        return (
+            "" if self.val_loss is None else f"val {self.val_loss:.2f} ± {self.margin:.2f} expected"
+        )
 
     @property
     def words(self) -> str:
@@ -215,7 +225,7 @@ def _fitted(
         train = replace(train, weight_decay=usual_weight_decay(readings))
     told = train.tokenizer == "char" and text.val_tokens > 0
     val_loss = expected_val_loss(model, train, text) if told else None
-    return Choice(model, train, seconds / 60, expected, val_loss)
+    return Choice(model, train, seconds / 60, expected, val_loss, margin(text))
 
 
 def _round_number(value: float) -> int:

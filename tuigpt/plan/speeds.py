@@ -97,10 +97,8 @@ class Speeds:
     def __init__(self, home: Path, processes: int = 1) -> None:
         self.processes = processes
         self._path = cache_dir(home) / SPEEDS_FILE
-        try:
-            self._timings = read_record(self._path, _Record).timings
-        except UnreadableFile:
-            self._timings = []
+        self._timings: list[Timing] = []
+        self._read()
 
     @property
     def newest(self) -> Timing | None:
@@ -142,8 +140,33 @@ class Speeds:
             evaluated_token=evaluated_token,
             sampled_token=found.sample_seconds / max(1, config.sample_tokens),
         )
-        key = (timing.machine, timing.asked, timing.shape)
-        others = [t for t in self._timings if (t.machine, t.asked, t.shape) != key]
+        self._put(timing)
+
+    def correct(self, model: GPTConfig, config: TrainConfig, step_seconds: float) -> None:
+        """Take notice of what a step took in a whole training, if its shape was timed before.
+
+        Args:
+            config: as it was asked for.
+        """
+        shape = self._shape(model, config)
+        for old in self._read():
+            if _key(old) == (_machine(), config.device, shape):
+                slower = step_seconds / old.step
+                evaluated, sampled = old.evaluated_token * slower, old.sampled_token * slower
+                self._put(
+                    msgspec.structs.replace(
+                        old, step=step_seconds, evaluated_token=evaluated, sampled_token=sampled
+                    )
+                )
+
+    def _read(self) -> list[Timing]:
+        """What is kept now: other processes time and keep as well."""
+        with suppress(UnreadableFile):
+            self._timings = read_record(self._path, _Record).timings
+        return self._timings
+
+    def _put(self, timing: Timing) -> None:
+        others = [t for t in self._read() if _key(t) != _key(timing)]
         self._timings = [*others, timing][-_MOST_KEPT:]
         with suppress(OSError):  # a disk that is full costs only the next quick answer
             self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,6 +214,10 @@ def _flops(model: GPTConfig, config: TrainConfig) -> int:
 
 def _token_flops(model: GPTConfig, config: TrainConfig) -> float:
     return step_flops(model, config) / (config.batch_size * model.block_size)
+
+
+def _key(timing: Timing) -> tuple[str, str, str]:
+    return timing.machine, timing.asked, timing.shape
 
 
 def _machine() -> str:

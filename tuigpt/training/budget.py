@@ -33,6 +33,7 @@ class Budget:
         self._look_at = self._seconds * (1 - FIRST_LOOK)
         self._whole_val_tokens = whole_val_tokens
         self._steps, self._step_seconds = 0, 0.0  # since the last look
+        self._all_steps, self._all_step_seconds = 0, 0.0
         self._part_seconds = 0.0
         self._eval_seconds = self._whole_eval_seconds = self._sample_seconds = 0.0
 
@@ -52,8 +53,15 @@ class Budget:
             case Stepped():
                 self._steps += 1
                 self._step_seconds += seconds
+                self._all_steps += 1
+                self._all_step_seconds += seconds
             case _:  # saving, which comes now and then
                 self._step_seconds += seconds
+
+    @property
+    def step_seconds(self) -> float | None:
+        """What a step took on the mean, or None where none was done."""
+        return self._all_step_seconds / self._all_steps if self._all_steps else None
 
     def fitting_steps(self, step: int, config: TrainConfig) -> int | None:
         """How many steps the training should have, where that is worth a change now.

@@ -101,6 +101,7 @@ class _Training:
         self._trainer: Trainer = prepared.trainer
         self._reporter = reporter
         self._notes = prepared.notes
+        self._learn_speed = prepared.learn_speed
         self._stopping = False
         self._paused = False
         self._waiting_for = ""
@@ -165,6 +166,8 @@ class _Training:
                 began = time.monotonic()
             trainer.end()
             checkpoint = recorder.save(keep=True)
+            if (seconds := self._budget.step_seconds) is not None:
+                self._learn_speed(seconds)
         except (FolderGone, _Discarded):
             raise
         except Exception as error:

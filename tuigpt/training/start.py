@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,6 +63,7 @@ class Prepared:
         status: the first one.
         resumed: what the resume file says; None for a new run.
         notes: what to say before the first step.
+        learn_speed: is told in the end how many seconds a step took, for the next plan.
     """
 
     folder: Path
@@ -72,6 +73,7 @@ class Prepared:
     status: RunStatus
     resumed: TrainingFacts | None = None
     notes: tuple[str, ...] = ()
+    learn_speed: Callable[[float], None] = lambda seconds: None
 
 
 def begin(
@@ -132,6 +134,7 @@ def begin(
             steps = trials.time(sizes, config).steps_within(60 * config.minutes, config)
             config = replace(config, max_steps=group.from_rank_0(steps))
             notes.append(f"{duration(60 * config.minutes)} are {config.max_steps:,} steps here")
+        learn_speed = trials.corrector(sizes, config)
         config = trials.settle(sizes, config)
     notes += trials.notes
     model = _new_model(sizes, config, device) if parent is None else parent.model
@@ -166,7 +169,7 @@ def begin(
             write_status(draft, status)
             Reserve(draft, size).hold()
         until_end.enter_context(trainer_lock(folder))
-    return Prepared(folder, trainer, tokenizer, record, status, notes=tuple(notes))
+    return Prepared(folder, trainer, tokenizer, record, status, None, tuple(notes), learn_speed)
 
 
 def _new_folder(command: TrainCommand, sources: list[str], parent: _Parent | None) -> Path:

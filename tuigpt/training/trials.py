@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -12,7 +14,7 @@ from tuigpt.errors import Setting, UserError
 from tuigpt.estimate import Calibration, needed_bytes
 from tuigpt.model.device import describe, memory_bytes
 from tuigpt.plan.choose import Asked, Choice, candidates, ranked
-from tuigpt.plan.law import MARGIN, TextSize
+from tuigpt.plan.law import TextSize
 from tuigpt.plan.speeds import Device, Speeds
 from tuigpt.runs.record import PlanFacts
 from tuigpt.text.read import ProgressCallback
@@ -102,17 +104,25 @@ class Trials:
             speeds.keep(model, train, corpus.n_val, found, device)
         return found
 
-    def _precision(self, model: GPTConfig) -> str:
-        found = self._group.from_rank_0(settled_precision(model, self._device, self._home))
-        if found.tried and found.name != "float32":
-            self.notes.append(f"precision auto is {found.name} from now on, for {found.tried}")
-        return found.name
-
     def settle(self, model: GPTConfig, train: TrainConfig) -> TrainConfig:
         """The training with the precision that "auto" stands for here."""
         if train.precision != "auto":
             return train
         return replace(train, precision=self._precision(model))
+
+    def corrector(self, model: GPTConfig, train: TrainConfig) -> Callable[[float], None]:
+        """What to tell how many seconds a step of this training really took.
+
+        Args:
+            train: with the precision that was asked for.
+        """
+        return partial(self._speeds.correct, model, train)
+
+    def _precision(self, model: GPTConfig) -> str:
+        found = self._group.from_rank_0(settled_precision(model, self._device, self._home))
+        if found.tried and found.name != "float32":
+            self.notes.append(f"precision auto is {found.name} from now on, for {found.tried}")
+        return found.name
 
 
 def plan_facts(asked: Asked, order: list[Choice]) -> PlanFacts:
@@ -122,7 +132,7 @@ def plan_facts(asked: Asked, order: list[Choice]) -> PlanFacts:
     if others and others[0].val_loss is not None:
         reason += f"; of {others[0].settings}: {others[0].val_loss:.3f}"
     chosen = [*asked.left_to_the_plan]
-    return PlanFacts(best.minutes, chosen, best.val_loss, MARGIN, best.settings, reason)
+    return PlanFacts(best.minutes, chosen, best.val_loss, best.margin, best.settings, reason)
 
 
 def require_memory(model: GPTConfig, train: TrainConfig, device: torch.device) -> None:

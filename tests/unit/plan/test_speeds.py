@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -28,7 +28,7 @@ def test_what_a_trial_told_is_kept(home: Path) -> None:
     Speeds(home).keep(TINY, TRAIN, VAL_TOKENS, FOUND, CPU)
     found = Speeds(home).expected(TINY, replace(TRAIN, max_steps=7), VAL_TOKENS)
     assert found is not None and found.measured and found.device == CPU
-    assert found.calibration == Calibration(0.25, pytest.approx(1.0), 0.5, pytest.approx(3.0))
+    assert asdict(found.calibration) == pytest.approx(asdict(FOUND))
 
 
 def test_evaluations_take_as_long_as_the_text_makes_them(home: Path) -> None:
@@ -45,6 +45,21 @@ def test_evaluations_take_as_long_as_the_text_makes_them(home: Path) -> None:
     assert on(10**9) == pytest.approx((1.0, 0.0))  # too long to be measured whole
     assert on(0) == (0.0, 0.0)
     assert on(None) == pytest.approx((1.0, 0.0))
+
+
+def test_a_training_corrects_what_a_trial_told(home: Path) -> None:
+    trial, training = Speeds(home), Speeds(home)
+    training.correct(TINY, TRAIN, 0.1)
+    assert Speeds(home).newest is None  # only what was timed is corrected
+    trial.keep(TINY, TRAIN, VAL_TOKENS, FOUND, CPU)
+    trial.keep(SMALL, TRAIN, VAL_TOKENS, FOUND, CPU)
+    training.correct(TINY, TRAIN, 0.125)
+    found = Speeds(home).expected(TINY, TRAIN, VAL_TOKENS)
+    assert found is not None and found.measured
+    assert found.calibration.step_seconds == 0.125
+    assert found.calibration.eval_seconds == pytest.approx(0.5)
+    other = Speeds(home).expected(SMALL, TRAIN, VAL_TOKENS)
+    assert other is not None and other.calibration.step_seconds == 0.25
 
 
 def test_another_size_is_reckoned_from_the_nearest(home: Path) -> None:
