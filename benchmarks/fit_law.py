@@ -2,8 +2,8 @@
 
     python benchmarks/fit_law.py
 
-prints the law's numbers, and for each run by how much they miss it, once with the run in the fit and
-once without. What no plan would do is left out: dropout, and a weight decay that is far from the
+prints the law's numbers, and for each run by how much they miss it, with the run in the fit and
+without. What no plan would do is left out: dropout, and a weight decay that is far from the
 usual one for so many readings.
 """
 
@@ -46,7 +46,7 @@ def table() -> list[tuple[Row, Result]]:
 
 def losses(numbers: Tensor, runs: list[tuple[Row, Result]]) -> Tensor:
     """What the law with these numbers, (n,) as logarithms, expects of the runs, (runs,)."""
-    law = Law(**dict(zip(NAMES, numbers.exp(), strict=True)))  # type: ignore[arg-type]
+    law = Law(**dict(zip(NAMES, numbers.exp(), strict=True)))
 
     def column(values: list[float]) -> Tensor:
         return torch.tensor(values, dtype=torch.float64)
@@ -77,10 +77,10 @@ def fit(runs: list[tuple[Row, Result]]) -> Tensor:
         optimizer.zero_grad()
         off = huber_loss(losses(numbers, runs), measured, delta=NOISE, reduction="sum")
         loss = off / NOISE**2 + ((numbers - start) ** 2).sum() / 10
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         return loss
 
-    optimizer.step(miss)
+    optimizer.step(miss)  # type: ignore[no-untyped-call]
     return numbers.detach()
 
 

@@ -1,13 +1,13 @@
-"""Whether a plan is as good as other uses of the same time, on texts that its law was not fitted to.
+"""Whether a plan is as good as other uses of the same time, on texts that its law does not know.
 
     python benchmarks/plan_check.py choose --minutes 0.5 1 3
     python benchmarks/plan_check.py train [--part 1/2 --threads 1]
     python benchmarks/plan_check.py tell
 
-`choose` writes into `plan_check.csv` what the plan takes for each text and time, and five others: the
-best of every other shape, then the next in the plan's order. Each of them is timed, for the steps
-that fit. `train` does their trainings; only steps count by then, so that the machine may do other
-work meanwhile, and two halves may have a core each. `tell` compares.
+`choose` writes into `plan_check.csv` what the plan takes for each text and time, and five others:
+the best of every other shape, then the next in the plan's order. Each of them is timed, for the
+steps that fit. `train` does their trainings; only steps count by then, so that the machine may do
+other work meanwhile, and two halves may have a core each. `tell` compares.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TABLE = Path(__file__).with_suffix(".csv")
 OTHERS = 5
 
 MANUAL, CODE, ACT = "manual", "code", "act"
-"""Python's own manual and the source of its argparse, as this Python has them, and 300,000 characters
-from the middle of the built-in plays."""
+"""Python's own manual and the source of its argparse, as this Python has them, and 300,000
+characters from the middle of the built-in plays."""
 
 
 @dataclass(frozen=True)
