@@ -196,9 +196,7 @@ class TrainConfig:
         "workshop", "; ".join(f"{name}: {recipe.help}" for name, recipe in RECIPES.items())
     )
     max_steps: int = _option(5000, "number of optimizer steps of the whole run")
-    minutes: float = _option(
-        0.0, "time for the run: as many steps as fit into it here, 0 = set the steps"
-    )
+    minutes: float = _option(0.0, "time for the run, spent as is best here; 0 = set the steps")
     batch_size: int = _option(64, "windows of text in each step")
     micro_batch_size: int = _option(
         0, "windows computed at a time: the same step in less memory, 0 = as suits the device"

@@ -202,12 +202,14 @@ class Calibration:
         sample_seconds: of one sample; 0 if none is drawn.
         whole_eval_seconds: of the last evaluation, over the whole validation part; 0 if the part
             is too long for one.
+        compile_seconds: of compiling the model before the first step; 0 where it is not.
     """
 
     step_seconds: float
     eval_seconds: float
     sample_seconds: float
     whole_eval_seconds: float
+    compile_seconds: float = 0.0
 
     def seconds(self, train_config: TrainConfig) -> float:
         """What a whole run takes."""
@@ -229,7 +231,8 @@ class Calibration:
         # a sample with each of these but the first.
         samples = -(-steps // eval_interval)
         return (
-            steps * self.step_seconds
+            self.compile_seconds
+            + steps * self.step_seconds
             + (samples + 1) * self.eval_seconds
             + samples * self.sample_seconds
             + self.whole_eval_seconds

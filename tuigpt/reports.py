@@ -106,6 +106,7 @@ class CostReport(msgspec.Struct, frozen=True):
         calibration: what was timed; None where there is too little memory to try.
         seconds: of the whole run.
         plan: what is chosen for its time, in words; "" where nothing is.
+        compiling: whether `torch.compile` pays, in words; "" where that is not known.
         problem: why no such run can start, or "".
     """
 
@@ -126,6 +127,7 @@ class CostReport(msgspec.Struct, frozen=True):
     calibration: Calibration | None
     seconds: float | None
     plan: str
+    compiling: str
     problem: str
 
 

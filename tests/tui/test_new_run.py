@@ -116,6 +116,7 @@ TIMED = CostReport(
     calibration=Calibration(0.25, 1.0, 0.5, 3.0),
     seconds=1.0,
     plan="",
+    compiling="",
     problem="",
 )
 

@@ -54,6 +54,7 @@ def run(home: Path, sources: list[str], asked: Asked, as_json: bool) -> int:
             print_labelled(_costs(report))
         if report.calibration is not None:
             print_labelled([("time", _time_in_words(report, report.calibration))])
+            print_labelled([("compiling", report.compiling)] if report.compiling else [])
         if report.calibration is not None or not draft.train_config.minutes:
             print_labelled(_length(report))
     if problem:

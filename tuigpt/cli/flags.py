@@ -18,7 +18,7 @@ from tuigpt.config import (
     train_defaults,
 )
 from tuigpt.errors import ConfigError, Setting
-from tuigpt.plan.choose import Asked
+from tuigpt.plan.choose import PLANNED, USUAL_MINUTES, Asked
 from tuigpt.recipes import DEFAULT_RECIPE, RECIPES
 
 _SECTIONS = {
@@ -157,6 +157,10 @@ def _add_fields(
             parser.flag(flag, group=group, action="store_const", const="yes", help=help_text)
             continue
         shown = default if default and entry.name != "dropout" else _shown(config, entry)
+        if entry.name == "minutes":
+            shown = f"{USUAL_MINUTES:g}, unless the steps are set"
+        elif entry.name in (*PLANNED, "max_steps"):
+            shown = f"as suits the minutes, else {shown}"
         parser.flag(
             flag,
             group=group,

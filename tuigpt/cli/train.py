@@ -74,8 +74,8 @@ COMMANDS = {
         add_flags=_add_flags,
         run=_run,
         examples=(
-            "tuigpt train                               # Shakespeare, preset tiny",
-            "tuigpt train poems.txt --minutes 5         # as many steps as that takes",
+            "tuigpt train                               # Shakespeare, for five minutes",
+            "tuigpt train poems.txt --minutes 15        # the best that they can make",
             "tuigpt train --resume poems                # after a stop",
             "tuigpt train more.txt --from poems@best    # a new run from its weights",
         ),

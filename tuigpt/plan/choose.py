@@ -38,6 +38,9 @@ EVALUATED_TOKENS = 32_768
 
 _SHAPE = ("n_layer", "n_head", "n_embd")
 
+PLANNED = ("block_size", "batch_size", "weight_decay", "eval_interval")
+"""What a plan decides beside the size and the steps."""
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -74,8 +77,7 @@ class Asked:
         if not self.planned:
             return ()
         given = {*self.model, *self.train, *(() if self.size_is_open else _SHAPE)}
-        names = (*_SHAPE, "block_size", "batch_size", "weight_decay", "eval_interval")
-        return tuple(name for name in names if name not in given)
+        return tuple(name for name in (*_SHAPE, *PLANNED) if name not in given)
 
     @property
     def label(self) -> str:

@@ -40,6 +40,7 @@ class Timing(msgspec.Struct, frozen=True):
         token_flops: of the step alone, for each of its tokens.
         device, device_type, device_memory: name for people, "cpu", "cuda" or "mps", and bytes.
         step, evaluated_token, sampled_token: seconds of each.
+        compiling: seconds until the first step of a compiled model.
     """
 
     machine: Word
@@ -53,6 +54,7 @@ class Timing(msgspec.Struct, frozen=True):
     step: Annotated[float, msgspec.Meta(gt=0, le=1e9)]
     evaluated_token: _Seconds
     sampled_token: _Seconds
+    compiling: _Seconds = 0.0
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -139,6 +141,7 @@ class Speeds:
             step=found.step_seconds,
             evaluated_token=evaluated_token,
             sampled_token=found.sample_seconds / max(1, config.sample_tokens),
+            compiling=found.compile_seconds,
         )
         self._put(timing)
 
@@ -196,6 +199,7 @@ class Speeds:
                 eval_seconds=evaluated_token * evaluated,
                 sample_seconds=best.sampled_token * by_token * config.sample_tokens,
                 whole_eval_seconds=evaluated_token * whole,
+                compile_seconds=best.compiling if config.compile else 0.0,
             ),
             best.shape == shape,
             Device(best.device, best.device_type, best.device_memory),
@@ -205,7 +209,8 @@ class Speeds:
         vocabulary = 1 << (model.vocab_size - 1).bit_length()  # a few symbols more cost nothing
         sizes = (model.n_layer, model.n_head, model.n_embd, model.block_size, vocabulary)
         parts = (*sizes, model.dropout, config.batch_size, config.recipe, config.precision)
-        return " ".join(str(part) for part in (*parts, self.processes))
+        compiled = ("compiled",) if config.compile else ()
+        return " ".join(str(part) for part in (*parts, self.processes, *compiled))
 
 
 def _flops(model: GPTConfig, config: TrainConfig) -> int:

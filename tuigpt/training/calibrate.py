@@ -39,7 +39,7 @@ def calibrate(
     """Time the first steps of a training, some batches of an evaluation and a sample.
 
     The model is a scratch copy, and torch's random state is left as it was. It takes about three
-    seconds, or as long as two steps.
+    seconds, or as long as two steps, and longer where the model is compiled.
 
     Args:
         config: with the tokenizer's `vocab_size`.
@@ -48,7 +48,7 @@ def calibrate(
         Diverged: the training would fail within these steps.
         RuntimeError: there is not enough memory.
     """
-    what = "timing a few steps"
+    what = "compiling and timing a few steps" if train_config.compile else "timing a few steps"
     progress(what, 0, 1)
     batch_tokens = train_config.batch_size * config.block_size
     few = replace(
@@ -63,9 +63,11 @@ def calibrate(
         model = GPT(config)
         set_first_weights(model, train_config)
         trainer = Trainer(model.to(device), tokenizer, corpus, few)
+        compiling = time.perf_counter()
         if train_config.compile:
             with suppress(RuntimeError):
                 trainer.compile()
+        compile_seconds = 0.0
         batches: list[float] = []
         steps: list[float] = []
         now = began = time.perf_counter()
@@ -79,6 +81,7 @@ def calibrate(
                 case Stepped() if not warm:
                     warm = event.step == trainer.step  # the last of those reported together
                     began = now
+                    compile_seconds = now - compiling if train_config.compile else 0.0
                 case Stepped():
                     steps.append(event.seconds)
                     last = event.step == trainer.step
@@ -93,6 +96,7 @@ def calibrate(
         eval_seconds=per_batch * corpus.n_val_batches(size, train_config.eval_tokens),
         sample_seconds=sample_seconds,
         whole_eval_seconds=per_batch * whole,
+        compile_seconds=compile_seconds,
     )
 
 

@@ -13,7 +13,9 @@ from tuigpt.estimate import Calibration, memory, reading, step_flops
 from tuigpt.model.device import describe, memory_bytes
 from tuigpt.paths import cache_dir
 from tuigpt.plan.choose import Asked, Choice
+from tuigpt.plan.compiling import compile_advice
 from tuigpt.plan.law import TextSize
+from tuigpt.plan.speeds import Speeds
 from tuigpt.reports import CostReport
 from tuigpt.text.baselines import baselines
 from tuigpt.text.named import BUILT_IN
@@ -92,16 +94,17 @@ class Draft:
         trials = Trials(
             self.tokenizer, self.corpus, self.device, self.home, ProcessGroup(), progress
         )
+        plan, config, train = None, self.config, self.train_config
         if self.asked.planned:
-            best = trials.best(self.asked, self.size, again=True)[0]
-            timing = best.expected.calibration
-            return replace(
-                self, config=best.model, train_config=best.train, plan=best, calibration=timing
-            )
-        timing, train = trials.time(self.config, self.train_config), self.train_config
-        if train.minutes:
-            train = replace(train, max_steps=timing.steps_within(60 * train.minutes, train))
-        return replace(self, train_config=train, calibration=timing)
+            plan = trials.best(self.asked, self.size, again=True)[0]
+            timing, config, train = plan.expected.calibration, plan.model, plan.train
+        else:
+            timing = trials.time(config, train)
+            if train.minutes:
+                train = replace(train, max_steps=timing.steps_within(60 * train.minutes, train))
+        if train.compile:
+            trials.time(config, replace(train, compile=False))  # to compare
+        return replace(self, config=config, train_config=train, plan=plan, calibration=timing)
 
     def report(self, problem: UserError | None = None) -> CostReport:
         """What it would cost, as far as that is known.
@@ -130,5 +133,6 @@ class Draft:
             calibration=timing,
             seconds=timing.seconds(train_config) if timing else None,
             plan=self.plan.words if self.plan else "",
+            compiling=compile_advice(config, train_config, Speeds(self.home)),
             problem=str(problem or ""),
         )
