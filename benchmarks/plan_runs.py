@@ -72,6 +72,11 @@ class Result:
     parameters: int
     train_tokens: int
 
+    @property
+    def best(self) -> float:
+        """Of the checkpoint that a user would take."""
+        return min(self.val, self.best_val)
+
 
 TINY_SHAPE, SMALL_SHAPE, WIDE_SHAPE, WIDER_SHAPE = (
     (2, 2, 128),

@@ -10,10 +10,10 @@ from typing import Any
 from tuigpt.config import DEFAULT_PRESET, PRESETS, GPTConfig, TrainConfig, train_settings
 from tuigpt.estimate import needed_bytes
 from tuigpt.plan.law import (
-    MOST_READINGS,
     TextSize,
     expected_val_loss,
     margin,
+    most_readings,
     usual_weight_decay,
 )
 from tuigpt.plan.speeds import Expected, Speeds
@@ -151,7 +151,7 @@ class Choice:
         told = [f"for {duration(60 * self.minutes)}: {self.settings}"]
         if not self.train.minutes:
             takes = duration(self.expected.calibration.seconds(self.train))
-            told.append(f"they take {takes}, as more than {MOST_READINGS} readings teach nothing")
+            told.append(f"they take {takes}: reading the text more often would teach nothing")
         return "; ".join([*told, *filter(None, [self.expectation])])
 
 
@@ -212,19 +212,22 @@ def _fitted(
 ) -> Choice:
     """With the steps that fit into the time, and what depends on them."""
     timing, seconds = expected.calibration, 60 * train.minutes
+    step_tokens = train.batch_size * model.block_size
+    most = max(1, int(most_readings(text.train_tokens) * text.train_tokens / step_tokens))
     if "eval_interval" in asked.left_to_the_plan:
         cost = max(timing.eval_seconds + timing.sample_seconds, 1e-9)
         count = min(MOST_EVALUATIONS, max(FEWEST_EVALUATIONS, EVALUATED_SHARE * seconds / cost))
-        train = replace(train, eval_interval=_round_number(seconds / timing.step_seconds / count))
+        about = min(most, seconds / timing.step_seconds)
+        train = replace(train, eval_interval=_round_number(about / count))
     steps = timing.steps_within(seconds, train)
-    step_tokens = train.batch_size * model.block_size
-    most = max(1, int(MOST_READINGS * text.train_tokens / step_tokens))
     if steps > most:
         steps, train = most, replace(train, minutes=0.0)
     train = replace(train, max_steps=steps)
     if "weight_decay" in asked.left_to_the_plan:
-        readings = steps * step_tokens / max(1, text.train_tokens)
-        train = replace(train, weight_decay=usual_weight_decay(readings))
+        weight_decay = usual_weight_decay(
+            model.block_matrices, steps * step_tokens, text.train_tokens
+        )
+        train = replace(train, weight_decay=weight_decay)
     told = train.tokenizer == "char" and text.val_tokens > 0
     val_loss = expected_val_loss(model, train, text) if told else None
     return Choice(model, train, seconds / 60, expected, val_loss, margin(text))

@@ -75,7 +75,7 @@ def test_a_machine_that_never_agrees_ends_it_all_the_same(
 
     monkeypatch.setattr(trials, "calibrate", ever_slower)
     best, *_ = new_trials(home).best(ASKED, SIZE)
-    assert best.expected.measured and best.train.max_steps == 1
+    assert best.expected.measured and best.train.max_steps <= 2
 
 
 def test_the_reason_names_what_was_chosen_and_the_next(home: Path, machine: Machine) -> None:
