@@ -5,8 +5,8 @@
     python benchmarks/plan_check.py tell
 
 `choose` writes into `plan_check.csv` what the plan takes for each text and time, and five others:
-the best of every other shape, then the next in the plan's order. Each of them is timed, for the
-steps that fit. `train` does their trainings; only steps count by then, so that the machine may do
+the best of every other shape that is a rival, then the next in the plan's order. Each of them is
+timed, for the steps that fit. `train` does their trainings; only steps count by then, so that the machine may do
 other work meanwhile, and two halves may have a core each. `tell` compares.
 """
 
@@ -38,6 +38,8 @@ from tuigpt.training.trials import Trials
 TABLE = Path(__file__).with_suffix(".csv")
 
 OTHERS = 5
+HOPELESS = 0.15
+"""Nats per character by which a shape is so far behind that it is no rival."""
 
 MANUAL, CODE, ACT = "manual", "code", "act"
 """Python's own manual and the source of its argparse, as this Python has them, and 300,000
@@ -109,14 +111,16 @@ def choose(name: str, minutes: float, home: Path) -> list[Entry]:
 
 
 def compared(order: list[Choice]) -> list[Choice]:
-    """The first, the best of every other shape, and the next until there are enough."""
+    """The first, the best of every shape that is a rival, and the next until there are enough."""
 
     def shape(choice: Choice) -> tuple[int, int]:
         return choice.model.n_layer, choice.model.n_embd
 
     others: list[Choice] = []
     for choice in order[1:]:
-        if shape(choice) not in {shape(known) for known in (order[0], *others)}:
+        behind = (choice.val_loss or 0.0) - (order[0].val_loss or 0.0)
+        taken = {shape(known) for known in (order[0], *others)}
+        if shape(choice) not in taken and behind < HOPELESS:
             others.append(choice)
     others += [choice for choice in order[1:] if choice not in others]
     return [order[0], *others[:OTHERS]]

@@ -96,19 +96,19 @@ class Law:
 
 
 LAW = Law(
-    floor=0.8813,
-    size=0.1204,
-    size_power=0.4539,
-    context=0.06854,
-    context_power=0.3817,
-    learning=0.5115,
-    learning_power=0.1833,
-    steps=0.8956,
-    memorising=0.2398,
-    memorising_power=0.3504,
-    memorising_size=0.2069,
-    readings=20,
-    language=1.733,
+    floor=0.9143,
+    size=0.1529,
+    size_power=0.3786,
+    context=0.07466,
+    context_power=0.2671,
+    learning=0.4505,
+    learning_power=0.2179,
+    steps=0.652,
+    memorising=0.2615,
+    memorising_power=0.3593,
+    memorising_size=0.325,
+    readings=25.44,
+    language=1.976,
 )
 
 

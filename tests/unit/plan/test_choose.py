@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
 from tuigpt.config import PRESETS, GPTConfig
 from tuigpt.estimate import Calibration, step_flops, update_flops
+from tuigpt.paths import cache_dir
 from tuigpt.plan.choose import Asked, Choice, candidates, ranked
 from tuigpt.plan.law import TextSize, most_readings
-from tuigpt.plan.speeds import Device, Speeds
+from tuigpt.plan.speeds import SPEEDS_FILE, Device, Speeds
 
 TEXT = TextSize(65, 1_000_000, 110_000, 2.45)
 SHORT = TextSize(50, 18_000, 2_000, 2.45)
@@ -19,14 +22,22 @@ SHORT = TextSize(50, 18_000, 2_000, 2.45)
 
 def speeds(home: Path, text: TextSize = TEXT, *, flops: float = 150e9) -> Speeds:
     """A machine that is so fast at everything that a plan can choose."""
-    known = Speeds(home)
+    cache_dir(home).mkdir(parents=True, exist_ok=True)
+    (cache_dir(home) / SPEEDS_FILE).write_bytes(_kept(text, flops))
+    return Speeds(home)
+
+
+@cache
+def _kept(text: TextSize, flops: float) -> bytes:
     device = Device("cpu", "cpu", 8 << 30)
-    for model, train in candidates(Asked(), text, "cpu"):
-        step = (step_flops(model, train) + update_flops(model, train)) / flops
-        token = step / (train.batch_size * model.block_size)
-        found = Calibration(step, 10_000 * token, 0.3, text.val_tokens * token / 3)
-        known.keep(model, train, text.val_tokens, found, device)
-    return known
+    with TemporaryDirectory() as folder:
+        known = Speeds(Path(folder))
+        for model, train in candidates(Asked(), text, "cpu"):
+            step = (step_flops(model, train) + update_flops(model, train)) / flops
+            token = step / (train.batch_size * model.block_size)
+            found = Calibration(step, 10_000 * token, 0.3, text.val_tokens * token / 3)
+            known.keep(model, train, text.val_tokens, found, device)
+        return (cache_dir(Path(folder)) / SPEEDS_FILE).read_bytes()
 
 
 def best(
