@@ -6,8 +6,8 @@
 
 `choose` writes into `plan_check.csv` what the plan takes for each text and time, and five others:
 the best of every other shape that is a rival, then the next in the plan's order. Each of them is
-timed, for the steps that fit. `train` does their trainings; only steps count by then, so that the machine may do
-other work meanwhile, and two halves may have a core each. `tell` compares.
+timed, for the steps that fit. `train` does their trainings; only steps count by then, so that the
+machine may do other work meanwhile, and two halves may have a core each. `tell` compares.
 """
 
 from __future__ import annotations
