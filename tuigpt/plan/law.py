@@ -115,7 +115,7 @@ LAW = Law(
 def most_readings(train_tokens: int) -> float:
     """Readings of a text after which no setting that was measured got better: 15 of 20,000
     characters, 30 of 100,000 and more."""
-    return min(30.0, 12 * (train_tokens / 1e4) ** 0.4)
+    return float(min(30.0, 12 * (train_tokens / 1e4) ** 0.4))
 
 
 def usual_weight_decay(entries: int, tokens: int, train_tokens: int) -> float:
