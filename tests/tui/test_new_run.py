@@ -17,11 +17,11 @@ from textual.pilot import Pilot
 from textual.widgets import Button, Input, Label, Static
 from tui.conftest import InkApp, screen_text, settle, with_fake_writer
 
-from tuigpt.config import PRESETS, GPTConfig, TrainConfig
+from tuigpt.config import PRESETS, GPTConfig, TrainConfig, train_defaults
 from tuigpt.estimate import Calibration, Memory
 from tuigpt.plan.speeds import SPEEDS_FILE
 from tuigpt.reports import CostReport, to_line
-from tuigpt.runs.record import CorpusFacts, RunRecord, TokenizerFacts, read_run_record
+from tuigpt.runs.record import CorpusFacts, PlanFacts, RunRecord, TokenizerFacts, read_run_record
 from tuigpt.settings import change_settings, read_settings
 from tuigpt.tui import app as app_module
 from tuigpt.tui.app import TuigptApp
@@ -295,21 +295,57 @@ async def test_every_size_is_reckoned_once_one_is_timed(home: Path) -> None:
         await until(pilot, lambda: "measured" in costs(pilot)[1])
         first, second = costs(pilot)
         assert first.startswith("438k parameters · reads the text 4.8 times · 79.4 MB")
-        assert "23 min: 5,000 steps, 0.25 s each on cpu" in second
+        assert "22 min: 5,000 steps, 0.25 s each on cpu" in second
         assert [row.split()[:4] for row in rows(pilot, "preset")] == [
             ["○", "auto", "2×128", "438k"], ["●", "tiny", "2×128", "438k"],
             ["○", "small", "4×256", "3.2M"], ["○", "medium", "6×384", "10.8M"],
             ["○", "large", "8×512", "25.4M"],
         ]  # fmt: skip
-        assert " 23 min " in rows(pilot, "preset")[1]
+        assert " 22 min " in rows(pilot, "preset")[1]
         assert "≈" in rows(pilot, "preset")[2]  # nobody has timed that
         field(pilot, "max_steps").value = "100"
-        await until(pilot, lambda: " s: 100 steps" in costs(pilot)[1])
+        await until(pilot, lambda: "30 s: 100 steps" in costs(pilot)[1])
         field(pilot, "batch_size").value = "8"
         await until(pilot, lambda: "about" in costs(pilot)[1])  # it is another step now
         await until(pilot, lambda: "0.25 s each" in costs(pilot)[1])
     async with form(home) as pilot:  # what was timed is known at once the next time
-        assert " 23 min " in rows(pilot, "preset")[1] and "≈" in rows(pilot, "preset")[2]
+        assert " 22 min " in rows(pilot, "preset")[1] and "≈" in rows(pilot, "preset")[2]
+
+
+async def test_a_time_gets_a_plan(home: Path) -> None:
+    async with form(home, first=True, size=(100, 30)) as pilot:
+        await until(pilot, lambda: "expected" in rows(pilot, "preset")[0])
+        assert re.search("● auto .+ val 1.[0-9]+ ± 0.04 expected", rows(pilot, "preset")[0])
+        plan, took = costs(pilot)
+        found = re.search(r"context (\d+) · batch (\d+) · weight decay 0", plan)
+        assert found and re.search("^5 min: [0-9,]+ steps", took)
+        # The fields that were left alone tell what the plan takes.
+        shown = [field(pilot, name).value for name in ("block_size", "batch_size")]
+        assert shown == [found[1], found[2]]
+        field(pilot, "block_size").value = "32"
+        await until(pilot, lambda: "context 32 " in costs(pilot)[0])
+        assert "New run: shakespeare-5min" in screen_text(pilot)
+        await pilot.press("tab", "down")
+        assert "● tiny" in rows(pilot, "preset")[1]
+        await until(pilot, lambda: "New run: shakespeare-tiny" in screen_text(pilot))
+        await pilot.press("up", "tab", "left")
+        assert "tiny; with a time, what suits it" in rows(pilot, "preset")[0]
+
+
+async def test_a_run_that_was_planned_is_planned_again(home: Path) -> None:
+    chosen = ["n_layer", "n_head", "n_embd", "batch_size", "weight_decay", "eval_interval"]
+    record = RunRecord(
+        name="old", model=GPTConfig(vocab_size=65, block_size=96, n_layer=4, n_head=4, n_embd=128),
+        train=TrainConfig(**{**train_defaults("fast"), "batch_size": 8, "minutes": 7.0}),
+        tokenizer=TokenizerFacts("char", 65), corpus=CorpusFacts(name="b", sources=["/a/b.txt"]),
+        plan=PlanFacts(7.0, chosen, 1.5, 0.04, "4 layers", "the best"),
+    )  # fmt: skip
+    async with Host(home, record).run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "● auto" in rows(pilot, "preset")[0]
+        assert "● 7 min" in rows(pilot, "duration")[0]
+        assert field(pilot, "block_size").value == "96"  # that was asked for
+        assert field(pilot, "batch_size").value == "16"
 
 
 async def test_minutes_become_steps_once_a_step_is_timed(home: Path) -> None:

@@ -106,7 +106,7 @@ class Cost(Static):
         matter = _what_matters(arguments)
         if matter != self._timed:
             self._timed, self._is_timing = matter, True
-            self._try(matter)
+            self._try(arguments)
 
     def drop_other(self, arguments: Sequence[str]) -> None:
         """End a trial under way if it is of other settings than these."""
@@ -119,7 +119,7 @@ class Cost(Static):
         self.workers.cancel_node(self)
 
     @work(exclusive=True, group="estimate")
-    async def _try(self, arguments: tuple[str, ...]) -> None:
+    async def _try(self, arguments: Sequence[str]) -> None:
         await asyncio.sleep(SETTLED_AFTER)
         try:
             async with asked([*ESTIMATE, *arguments]) as process:
