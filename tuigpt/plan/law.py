@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,20 +35,22 @@ class TextSize:
 class Law:
     """The val loss as a sum of what is missing, in nats per character.
 
-    With N the millions of entries in the matrices of the blocks, T the millions of tokens that are
-    read in s thousand steps, D the millions of tokens of the training part, and R = T / D:
+    With N the millions of entries in the matrices of the blocks, W the ten thousands of windows
+    that are read in s thousand steps, D the millions of tokens of the training part, and R how
+    often that is read:
 
         floor
         + size · N ** -size_power                        what so small a model cannot hold
         + context · (block_size / 64) ** -context_power  what lies too far back to be seen
         + learning · S ** -learning_power                what is still to be learned, with
-              S = T · s / (s + steps)
+              S = W · s / (s + steps)
         + memorising · D ** -memorising_power · N ** memorising_size · R / (R + readings)
 
     The form of the sum: Hoffmann et al. 2022, "Training Compute-Optimal Large Language Models".
-    S is smaller than T because the same tokens teach less in fewer steps: McCandlish et al. 2018,
-    "An Empirical Model of Large-Batch Training", equation 5.1. All of it times (pairs / 2.485) **
-    language, where pairs is what counting pairs reaches: how hard the text itself is.
+    That windows count, however long they are, is what the runs say: tokens of one window are alike.
+    The same windows teach less in fewer steps: McCandlish et al. 2018, "An Empirical Model of
+    Large-Batch Training", equation 5.1. All of it times (pairs / 2.485) ** language, where pairs is
+    what counting pairs reaches: how hard the text itself is.
     """
 
     floor: float
@@ -67,7 +68,7 @@ class Law:
     language: float
 
     def val_loss(
-        self, *, entries: Any, block_size: Any, tokens: Any, steps: Any, train_tokens: Any,
+        self, *, entries: Any, block_size: Any, windows: Any, steps: Any, train_tokens: Any,
         pairs: Any = _PAIRS,
     ) -> Any:  # fmt: skip
         """The val loss that a training ends with, in nats per character.
@@ -76,16 +77,16 @@ class Law:
 
         Args:
             entries: of the matrices in the blocks.
-            tokens: that are read in all.
+            windows: that are read in all.
             steps: in which they are read.
             train_tokens: of the training part.
             pairs: what counting pairs reaches on the text, in nats per character.
         """
-        millions, thousands, unique = tokens / 1e6, steps / 1e3, train_tokens / 1e6
-        learned = millions * thousands / (thousands + self.steps)
-        read = millions / unique
-        room = unique**-self.memorising_power * (entries / 1e6) ** self.memorising_size
-        memorised = room * read / (read + self.readings)
+        thousands = steps / 1e3
+        learned = windows / 1e4 * thousands / (thousands + self.steps)
+        read = windows * block_size / train_tokens
+        room = (train_tokens / 1e6) ** -self.memorising_power
+        memorised = room * (entries / 1e6) ** self.memorising_size * read / (read + self.readings)
         return (pairs / _PAIRS) ** self.language * (
             self.floor
             + self.size * (entries / 1e6) ** -self.size_power
@@ -96,19 +97,19 @@ class Law:
 
 
 LAW = Law(
-    floor=0.9143,
-    size=0.1529,
-    size_power=0.3786,
-    context=0.07466,
-    context_power=0.2671,
-    learning=0.4505,
-    learning_power=0.2179,
-    steps=0.652,
-    memorising=0.2615,
-    memorising_power=0.3593,
-    memorising_size=0.325,
-    readings=25.44,
-    language=1.976,
+    floor=0.3799,
+    size=0.1444,
+    size_power=0.3286,
+    context=0.7294,
+    context_power=0.1609,
+    learning=0.3989,
+    learning_power=0.2876,
+    steps=0.3664,
+    memorising=0.206,
+    memorising_power=0.3859,
+    memorising_size=0.2673,
+    readings=19.56,
+    language=2.143,
 )
 
 
@@ -126,8 +127,8 @@ def usual_weight_decay(entries: int, tokens: int, train_tokens: int) -> float:
         tokens: that are read in all.
         train_tokens: of the training part.
     """
-    pressure = tokens / train_tokens * math.sqrt(entries / train_tokens)
-    return min(1.0, max(0.1, float(f"{0.042 * pressure:.1g}")))
+    pressure = tokens / train_tokens * entries / train_tokens
+    return min(1.0, max(0.1, float(f"{0.03 * pressure:.1g}")))
 
 
 def margin(text: TextSize) -> float:
@@ -141,7 +142,7 @@ def expected_val_loss(model: GPTConfig, config: TrainConfig, text: TextSize) -> 
         LAW.val_loss(
             entries=model.block_matrices,
             block_size=model.block_size,
-            tokens=config.max_steps * config.batch_size * model.block_size,
+            windows=config.max_steps * config.batch_size,
             steps=config.max_steps,
             train_tokens=max(1, text.train_tokens),
             pairs=text.pairs or _PAIRS,
