@@ -14,7 +14,7 @@ ESTIMATE = [*TINY, "--eval-interval=2"]
 
 
 def test_every_figure_is_told(tuigpt: Tuigpt, home: Path, verse_file: Path) -> None:
-    done = tuigpt("estimate", verse_file, *ESTIMATE)
+    done = tuigpt("estimate", verse_file, *ESTIMATE, "--max-steps=500")
     assert done.returncode == 0, done.stderr
     labels = [line[:10].strip() for line in done.stdout.splitlines()]
     assert [label for label in labels if label] == [
@@ -22,6 +22,17 @@ def test_every_figure_is_told(tuigpt: Tuigpt, home: Path, verse_file: Path) -> N
     ]  # fmt: skip
     assert re.search(r"time  .+ in all on cpu: .+ a step, .+ FLOP/s", done.stdout)
     assert not (home / "runs").exists()
+
+
+def test_a_plan_is_told_first(tuigpt: Tuigpt, home: Path, verse_file: Path) -> None:
+    done = tuigpt("estimate", verse_file, "--minutes=0.05", "--preset=tiny")
+    assert done.returncode == 0, done.stderr
+    told, *costs = done.stdout.splitlines()
+    assert re.match(
+        r" +plan  for 3 s: 2 layers, 128 wide, context \d+, [\d,]+ steps of \d+ w", told
+    )
+    assert "val" in told and "expected" in told and "parameters" in costs[0]
+    assert (home / "cache" / "speeds.json").exists()  # the next plan has it at once
 
 
 def test_programs_get_one_object(tuigpt: Tuigpt, verse_file: Path) -> None:
@@ -64,7 +75,7 @@ def test_what_cannot_be_trained_is_one_line(tuigpt: Tuigpt, tmp_path: Path) -> N
 
 
 def test_ctrl_c_ends_it_without_a_word(env: dict[str, str], tmp_path: Path) -> None:
-    command = [*TUIGPT, "estimate", "--batch-size=4096"]  # a step takes long
+    command = [*TUIGPT, "estimate", "--max-steps=9", "--batch-size=4096"]  # a step takes long
     with subprocess.Popen(
         command, env=env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

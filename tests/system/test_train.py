@@ -587,7 +587,7 @@ sys.exit(main(sys.argv[1:]))
 def test_too_little_memory_is_told_with_what_would_do(
     env: dict[str, str], tmp_path: Path, home: Path, verse_file: Path
 ) -> None:
-    wide = ["--n-embd=256", "--n-layer=4", "--block-size=64", "--batch-size=512"]
+    wide = ["--n-embd=256", "--n-layer=4", "--block-size=64", "--batch-size=512", "--max-steps=5"]
     command = [sys.executable, "-c", SHORT_OF_MEMORY, "train", str(verse_file), "--name=wide"]
     at_once = [*wide, "--micro-batch-size=512"]
     done = subprocess.run(

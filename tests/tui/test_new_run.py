@@ -457,6 +457,22 @@ async def test_digits_change_the_number_that_is_chosen(home: Path) -> None:
         assert "● 7 steps" in rows(pilot, "duration")[0]
 
 
+async def test_a_length_that_is_typed_among_the_settings_is_chosen(home: Path) -> None:
+    async with form(home, first=True) as pilot:
+        await pilot.press("f2")
+        for name, chosen in (
+            ("max_steps", "● 70 steps"),
+            ("minutes", "● 70 min"),
+            ("patience", "● until val"),
+            ("max_steps", "● until val"),  # the most steps belong to it, too
+        ):
+            typed = field(pilot, name)
+            typed.value = ""
+            typed.focus()
+            await pilot.press("7", "0")
+            assert chosen in rows(pilot, "duration")[0], name
+
+
 async def test_a_click_beside_a_setting_goes_to_it_and_typing_shows_it(home: Path) -> None:
     async with form(home) as pilot:
         await pilot.press("f2")

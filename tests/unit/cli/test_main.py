@@ -320,7 +320,7 @@ def test_help_tells_of_every_command_and_flag(capsys: pytest.CaptureFixture[str]
                 "--name",
                 "--resume",
                 "--val-fraction",
-                "default 5000",
+                "as suits the minutes, else 5000",
             ],
         ),
         (["generate", "--help"], ["--temperature", "--top-k", "--seed", "default 0.8"]),

@@ -182,6 +182,7 @@ class NewRun(Dialog[str]):
             self._settings.follow()
         if self.focused is event.control:
             event.control.scroll_visible(animate=False)
+            self._length.choose_for((event.control.id or "").removeprefix("for-"))
         self._judge()
 
     @on(Length.Typed)

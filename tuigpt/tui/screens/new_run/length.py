@@ -52,6 +52,12 @@ class Length(Radio):
         self._typed = typed
         self.post_message(self.Typed(setting, typed))
 
+    def choose_for(self, setting: str) -> None:
+        """Choose the answer that a setting belongs to, if it belongs to one that is not chosen."""
+        of_setting = {"max_steps": "steps", "minutes": "long", "patience": "patience"}
+        if setting in of_setting and not (setting == "max_steps" and self.chosen == "patience"):
+            self.choose(of_setting[setting])
+
     def on_blur(self) -> None:
         self._typed = ""
 
