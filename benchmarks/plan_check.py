@@ -91,11 +91,11 @@ def choose(name: str, minutes: float, home: Path) -> list[Entry]:
     text = text_of(name)
     path = home / f"{name}.txt"
     path.write_text(text, encoding="utf-8")
-    pairs = baselines(scan(open_text([str(path)], cache=home), silent), 0.1).pairs
+    triples = baselines(scan(open_text([str(path)], cache=home), silent), 0.1).triples
     tokenizer = CharTokenizer.from_text(text)
     corpus = Corpus.from_text(text, tokenizer, 0.1, 64, CPU)
     trials = Trials(tokenizer, corpus, CPU, home, ProcessGroup(), silent)
-    size = TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, pairs)
+    size = TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, triples)
     asked = Asked(train={"minutes": minutes})
     for choice in compared(trials.best(asked, size)):
         trials.time(choice.model, choice.train)

@@ -12,7 +12,7 @@ from tuigpt.plan.law import TextSize
 from tuigpt.plan.speeds import Device, Speeds
 from tuigpt.reports import CostReport, read_cost, to_line
 
-SIZE = TextSize(65, 1_000_000, 100_000, 2.5)
+SIZE = TextSize(65, 1_000_000, 100_000, 2.05)
 
 
 def main(told: str) -> None:

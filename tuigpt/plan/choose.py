@@ -220,17 +220,29 @@ def _fitted(
         about = min(most, seconds / timing.step_seconds)
         train = replace(train, eval_interval=_round_number(about / count))
     steps = timing.steps_within(seconds, train)
-    if steps > most:
-        steps, train = most, replace(train, minutes=0.0)
-    train = replace(train, max_steps=steps)
+    useful = _useful_steps(model, train, text, min(steps, most))
+    if useful < steps:
+        train = replace(train, minutes=0.0)
+    train = replace(train, max_steps=useful)
     if "weight_decay" in asked.left_to_the_plan:
         weight_decay = usual_weight_decay(
-            model.block_matrices, steps * step_tokens, text.train_tokens
+            model.block_matrices, useful * step_tokens, text.train_tokens
         )
         train = replace(train, weight_decay=weight_decay)
     told = train.tokenizer == "char" and text.val_tokens > 0
     val_loss = expected_val_loss(model, train, text) if told else None
     return Choice(model, train, seconds / 60, expected, val_loss, margin(text))
+
+
+def _useful_steps(model: GPTConfig, train: TrainConfig, text: TextSize, steps: int) -> int:
+    """So many steps, or fewer if those memorise less and learn as much."""
+
+    def val_loss(steps: int) -> float:
+        return expected_val_loss(model, replace(train, max_steps=steps), text)
+
+    while steps > 1 and val_loss(fewer := int(0.8 * steps) or 1) < val_loss(steps):
+        steps = fewer
+    return steps
 
 
 def _round_number(value: float) -> int:

@@ -72,7 +72,7 @@ class Draft:
         corpus = make_corpus(
             text, tokenizer, train_config, config.block_size, device, cache, progress
         )
-        pairs = baselines(text.scan, train_config.val_fraction).pairs
+        triples = baselines(text.scan, train_config.val_fraction).triples
         return cls(
             asked=asked,
             config=replace(config, vocab_size=tokenizer.vocab_size),
@@ -82,7 +82,7 @@ class Draft:
             device=device,
             home=home,
             characters=train_characters(text.scan.characters, train_config.val_fraction),
-            size=TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, pairs),
+            size=TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, triples),
         )
 
     def settle(self, progress: ProgressCallback) -> Draft:

@@ -125,7 +125,7 @@ def begin(
     with reporter.preparing() as progress:
         trials = Trials(tokenizer, corpus, device, command.home, group, progress)
         if asked.planned:
-            known = TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, counted.pairs)
+            known = TextSize(tokenizer.vocab_size, corpus.n_train, corpus.n_val, counted.triples)
             order = trials.best(asked, known)
             sizes, config, plan = order[0].model, order[0].train, plan_facts(asked, order)
             corpus = corpus.with_block_size(sizes.block_size)

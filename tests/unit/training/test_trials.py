@@ -44,7 +44,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 TOKENIZER = CharTokenizer.from_text(WORDS)
 CORPUS = Corpus.from_text(WORDS, TOKENIZER, 0.1, 64, torch.device("cpu"))
-SIZE = TextSize(TOKENIZER.vocab_size, 1_000_000, 100_000, 2.4)
+SIZE = TextSize(TOKENIZER.vocab_size, 1_000_000, 100_000, 2.05)
 
 
 def new_trials(home: Path) -> Trials:

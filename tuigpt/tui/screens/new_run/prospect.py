@@ -54,7 +54,7 @@ class Prospect:
         if asked.planned:
             if facts is None:
                 return cls(model, train)
-            size = TextSize(facts.vocab_size, facts.train, facts.val, facts.baselines.pairs)
+            size = TextSize(facts.vocab_size, facts.train, facts.val, facts.baselines.triples)
             order = ranked(asked, size, speeds, device_type)
             if not order:
                 return cls(model, train)
