@@ -1,20 +1,24 @@
 """An app that writes to the terminal only what changes there: over ssh every byte is waited for.
 
-Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not. It also
-styles a first screen twice before anybody sees it.
+Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not, and each
+piece of a row with its whole style. It also reads its first style sheet twice, styles widgets that
+are not mounted yet, and a first screen twice before anybody sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import takewhile
 
+from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
+from textual.dom import DOMNode
 from textual.events import ScreenResume
 from textual.screen import Screen
 from textual.strip import Strip
@@ -44,6 +48,16 @@ class SparingApp(App[None]):
     def get_default_screen(self) -> Screen[None]:
         return FirstScreen(id="_default")
 
+    def refresh_css(self, animate: bool = True) -> None:
+        if self.screen_stack:
+            super().refresh_css(animate)
+        else:  # nothing is styled yet, so there are only colours to be known when it is
+            self.stylesheet.set_variables(self.get_css_variables())
+
+    def update_styles(self, node: DOMNode, animate: bool = True) -> None:
+        if node.is_attached:  # else it is styled when it is mounted
+            super().update_styles(node, animate)
+
     def forget_screen(self) -> None:
         """Another program may have written there: let all be written again."""
         self._shown.rows.clear()
@@ -55,7 +69,7 @@ class SparingApp(App[None]):
                 pieces = list(self._shown.changes(_pieces(renderable)))
                 if not pieces and self.cursor_position == self._cursor_at:
                     return
-                renderable = _Pieces(pieces)
+                renderable = Pieces(pieces)
             elif renderable is not None:
                 self.forget_screen()
             self._cursor_at = self.cursor_position
@@ -138,7 +152,7 @@ def _look(style: Style | None) -> Style | None:
     return style.clear_meta_and_links() if style is not None and style.meta else style
 
 
-class _Pieces(CompositorUpdate):
+class Pieces(CompositorUpdate):
     """Writes pieces of rows where they stand."""
 
     def __init__(self, pieces: list[Piece]) -> None:
@@ -150,7 +164,29 @@ class _Pieces(CompositorUpdate):
             yield from strip
 
     def render_segments(self, console: Console) -> str:
-        return "".join(
-            Control.move_to(x, y).segment.text + strip.render(console)
-            for x, y, strip in self._pieces
-        )
+        """Each where it belongs, and no style that looks as the one before.
+
+        There are no links in tuigpt, so none are written.
+        """
+        colors = console._color_system or ColorSystem.TRUECOLOR
+        written: list[str] = []
+        style = Style.null()
+        for x, y, strip in self._pieces:
+            # Also where the cursor should be: a terminal may draw an emoji in another width.
+            written.append(Control.move_to(x, y).segment.text)
+            for text, wanted, _ in strip:
+                wanted = wanted or Style.null()
+                if wanted != style and not (text.isspace() and _alike_on_blanks(wanted, style)):
+                    written.append(f"\x1b[0;{Strip.render_ansi(wanted, colors)}m")
+                    style = wanted
+                written.append(text)
+        return "".join(written) + "\x1b[0m"
+
+
+@lru_cache(1024)
+def _alike_on_blanks(one: Style, other: Style) -> bool:
+    """Whether two styles look the same where there are only blanks."""
+    return one.bgcolor == other.bgcolor and not any(
+        style.reverse or style.underline or style.underline2 or style.overline or style.strike
+        for style in (one, other)
+    )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 
+import pyte
+from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuigpt.tui.sparing import Shown
+from tuigpt.tui.sparing import Pieces, Shown
 
 PLAIN, BOLD = Style.parse("red"), Style.parse("bold red")
 
@@ -60,3 +62,34 @@ def _put(screen: list[str], x: int, strip: Strip) -> None:
             width = Segment(character).cell_length
             screen[x : x + width] = [f"{segment.style}{character}"] * width
             x += width
+
+
+def test_fewer_styles_draw_the_same() -> None:
+    """As Textual's own way of writing, on an emulated terminal."""
+    rng = random.Random(7)
+    styles = ("red", "red on blue", "green on blue", "reverse red on blue", "underline", "bold", "")
+    console = Console(color_system="truecolor")
+    for _ in range(300):
+        pieces, x = [], 0
+        while x < 30:
+            words = [rng.choice(("ab", " ", "   ", "c d")) for _ in range(rng.randrange(1, 4))]
+            piece = strip(*words, styles=tuple(map(Style.parse, rng.choices(styles, k=3))))
+            pieces.append((x, rng.randrange(2), piece))
+            x += piece.cell_length + rng.choice((0, 0, 2))
+        whole = "".join(f"\x1b[{y + 1};{x + 1}H{piece.render(console)}" for x, y, piece in pieces)
+        spared = Pieces(pieces).render_segments(console)
+        assert _drawn(spared) == _drawn(whole)
+        assert len(spared) <= len(whole) + len("\x1b[0m")
+
+
+def _drawn(text: str) -> list[object]:
+    """What can be seen in each cell of two rows."""
+    screen = pyte.Screen(50, 2)
+    pyte.Stream(screen).feed(text)
+    rows: list[object] = []
+    for y in range(2):
+        cells = [screen.buffer[y][x] for x in range(50)]
+        lines = [(cell.bg, cell.reverse, cell.underscore, cell.strikethrough) for cell in cells]
+        inks = [cell.fg if cell.data != " " or cell.reverse else "" for cell in cells]
+        rows.append([*zip((cell.data for cell in cells), inks, lines, strict=True)])
+    return rows
