@@ -18,7 +18,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import AsyncGenerator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -85,7 +84,7 @@ def resident() -> float:
 async def measure(characters: int, columns: int, rows: int, home: Path) -> None:
     scribe = Scribe(characters)
     make = partial(GeneratePane, writer=scribe)
-    panes = tuple(replace(p, make=make) if p.id == "generate" else p for p in PANES)
+    panes = tuple(p._replace(make=make) if p.id == "generate" else p for p in PANES)
     app = TuigptApp(home, panes=panes, strict=True)
     print("characters   µs a character   ms a redraw   memory")
     async with app.run_test(size=(columns, rows)) as pilot:

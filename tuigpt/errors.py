@@ -5,11 +5,10 @@ words and `Setting`s, and whoever shows it spells the settings.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """A setting that an error's text names.
 
     Attributes:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 Parameters = Literal["all", "block matrices", "rest"]
 """Which parameters of a model: all of them, the matrices inside its blocks, or all but those."""
@@ -21,8 +21,7 @@ FirstWeights = Literal["pytorch", "silent branches"]
 residual branches at zero, so that the untrained model is its embeddings alone."""
 
 
-@dataclass(frozen=True)
-class OptimizerRule:
+class OptimizerRule(NamedTuple):
     """Which optimizer learns some of a model's parameters, and how.
 
     Attributes:
@@ -42,7 +41,7 @@ class OptimizerRule:
 
     optimizer: str
     parameters: Parameters
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     takes_precision: bool = False
     rate: str | None = None
     decays: bool = True
@@ -51,8 +50,7 @@ class OptimizerRule:
     products: float = 0.0
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(NamedTuple):
     """How a training learns.
 
     Attributes:
@@ -69,8 +67,8 @@ class Recipe:
     optimizers: tuple[OptimizerRule, ...]
     decay: Callable[[float], float]
     first_weights: FirstWeights = "pytorch"
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    defaults_on_cuda: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = MappingProxyType({})
+    defaults_on_cuda: Mapping[str, Any] = MappingProxyType({})
 
 
 def half_cosine(progress: float) -> float:

@@ -6,7 +6,6 @@ A flag overrides an environment variable, which overrides this file, which overr
 from __future__ import annotations
 
 import os
-import tomllib
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -185,7 +184,10 @@ def _content(path: Path) -> dict[str, Any]:
         UserError: it cannot be read, or is not TOML.
     """
     try:
-        return tomllib.loads(read_bytes(path, RECORD_LIMIT).decode())
+        content = read_bytes(path, RECORD_LIMIT).decode()
+        import tomllib  # where there is no file, nobody waits for it
+
+        return tomllib.loads(content)
     except UnreadableFile as error:
         if error.missing:
             return {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -147,7 +146,7 @@ def with_fake_writer(
 ) -> tuple[PaneEntry, ...]:
     """The panes, with a generate pane that starts no process."""
     make = partial(GeneratePane, writer=writer or FakeWriter())
-    return tuple(replace(p, make=make) if p.id == "generate" else p for p in panes)
+    return tuple(p._replace(make=make) if p.id == "generate" else p for p in panes)
 
 
 def session(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +44,7 @@ class GrowingWriter(FakeWriter):
 
 def new_app(home: Path, writer: FakeWriter) -> TuigptApp:
     make = partial(CheckpointsPane, generator=lambda home: writer)
-    panes = tuple(replace(p, make=make) if p.id == "checkpoints" else p for p in with_fake_writer())
+    panes = tuple(p._replace(make=make) if p.id == "checkpoints" else p for p in with_fake_writer())
     return TuigptApp(home, panes=panes, strict=True)
 
 

@@ -7,8 +7,7 @@ import difflib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 from tuigpt.wording import one_line
 
@@ -19,8 +18,7 @@ _DASHES = "\0--"
 """Stands for a value that is `--`, which argparse drops; no argument of a process holds a NUL."""
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """One command of `tuigpt`, as its module declares it.
 
     Attributes:

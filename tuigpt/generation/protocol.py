@@ -27,6 +27,7 @@ prints as well.
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -445,9 +446,18 @@ _LONGEST_REASON = 300
 
 _T = TypeVar("_T")
 _encoder = msgspec.json.Encoder()
-_commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
-_reports: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 _addresses = msgspec.json.Decoder(_Addressed)
+
+
+@cache
+def _commands() -> msgspec.json.Decoder[Command]:
+    """Made when a line comes: the app's first frame waits for no decoder."""
+    return msgspec.json.Decoder(Command)
+
+
+@cache
+def _reports() -> msgspec.json.Decoder[Report]:
+    return msgspec.json.Decoder(Report)
 
 
 def encode(message: Command | Report) -> bytes:
@@ -461,12 +471,12 @@ def encode(message: Command | Report) -> bytes:
 
 def decode_command(line: bytes) -> Command:
     """Read what the app wrote. Raises ValueError for anything that is no command."""
-    return _decode(_commands, line)
+    return _decode(_commands(), line)
 
 
 def decode_report(line: bytes) -> Report:
     """Read what the process wrote. Raises ValueError for anything that is no report."""
-    return _decode(_reports, line)
+    return _decode(_reports(), line)
 
 
 def addressee(line: bytes) -> int | None:

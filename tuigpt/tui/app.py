@@ -7,7 +7,6 @@ import gc
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -82,7 +81,7 @@ class TuigptApp(Guide, Leaving):
         """
         super().__init__(home, strict=strict)
         settings = self.session.settings
-        panes = [replace(e, key=settings.keys.get(f"view.{e.id}", e.key)) for e in panes]
+        panes = [e._replace(key=settings.keys.get(f"view.{e.id}", e.key)) for e in panes]
         if any(entry.id == settings.pane for entry in panes):
             self.set_reactive(TuigptApp.pane, settings.pane)
         self._looked = asyncio.Event()
@@ -98,7 +97,8 @@ class TuigptApp(Guide, Leaving):
             (self.HORIZONTAL_BREAKPOINTS, self.size.width),
             (self.VERTICAL_BREAKPOINTS, self.size.height),
         ):
-            self.screen.add_class(max(limit for limit in limits if limit[0] <= size)[1])
+            name = max(limit for limit in limits if limit[0] <= size)[1]
+            self.screen.add_class(name, update=False)
         for entry in sorted(self._entries, key=lambda entry: entry.column):
             make = entry.make if entry.id == self.pane else Pane
             self.panes[entry.id] = make(entry, self.session)

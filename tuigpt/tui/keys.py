@@ -38,12 +38,14 @@ def with_keys(node: DOMNode, text: str) -> str:
 
     They are those of the node, of what it stands in, or of the app; another name stays as it is.
     """
-    if "{" not in text:
+    named = set(_ACTION.findall(text))
+    if not named:
         return text
     keys = {
         binding.id: spelled(node.app, binding)
         for owner in reversed(node.ancestors_with_self)
         for binding in bindings_of(owner)
+        if binding.id in named
     }
     return _ACTION.sub(lambda match: keys.get(match[1], match[0]), text)
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -14,8 +13,7 @@ from tuigpt.tui.session import Session
 from tuigpt.wording import one_line
 
 
-@dataclass(frozen=True)
-class PaneEntry:
+class PaneEntry(NamedTuple):
     """A pane as the registry knows it.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -23,8 +23,7 @@ MAX_ROWS = 20_000
 """The oldest rows are forgotten beyond this number, so that memory levels off."""
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """What stands on the rule above an entry.
 
     Attributes:

@@ -120,8 +120,11 @@ class GeneratePane(Pane):
         yield self._settings
         yield self._prompt
 
+    def on_mount(self) -> None:
+        self.call_after_refresh(self._show_kept)
+
     @work(group="kept")
-    async def on_mount(self) -> None:
+    async def _show_kept(self) -> None:
         """Show what was written before, unless the user has switched that off."""
         view = self._view
         texts, prompts = await view.keeper.read()

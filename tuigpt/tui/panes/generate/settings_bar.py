@@ -6,7 +6,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -16,7 +15,7 @@ from textual.containers import Container, Horizontal, Vertical
 from textual.events import Click, Resize
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Input, Label
+from textual.widgets import Input, Static
 
 from tuigpt.config import SampleConfig, parse_field
 from tuigpt.errors import ConfigError, UserError
@@ -65,8 +64,8 @@ class SettingsBar(Vertical):
         & > #fields { height: 1; layout: horizontal; }
         & > #fields Horizontal { height: 1; }
         & > #fields > .first { width: auto; }
-        & > #fields Label { color: $foreground 60%; padding-right: 1; }
-        & > #fields #past { width: 1fr; color: $foreground 60%; padding: 0; text-wrap: nowrap; }
+        & > #fields Static { width: auto; color: $foreground 60%; padding-right: 1; }
+        & > #fields #past { width: 1fr; padding: 0; text-wrap: nowrap; }
         & > #fields #length { width: 8; margin-right: 1; }
         & > #fields #seed { width: 14; margin-right: 1; }
         & > #fields #sample-count { width: 4; margin-right: 1; }
@@ -77,11 +76,9 @@ class SettingsBar(Vertical):
     }
     """
 
-    @dataclass
     class Steered(Message):
         """A slider moved: the next token is drawn otherwise."""
 
-    @dataclass
     class Resized(Message):
         """Another length is wanted, or another window past the context."""
 
@@ -131,7 +128,7 @@ class SettingsBar(Vertical):
             name="generate: number of samples",
             tooltip="How many texts to write at once, side by side, with seeds in a row",
         )  # fmt: skip
-        self._past = Label(id="past", markup=False)
+        self._past = Static(id="past", markup=False)
 
     def compose(self) -> ComposeResult:
         with Horizontal(id="sliders"):
@@ -139,12 +136,12 @@ class SettingsBar(Vertical):
             yield self._top_k
         with Container(id="fields"):
             with Horizontal(classes="first"):
-                yield Label("length")
+                yield Static("length")
                 yield self._length
-                yield Label("seed")
+                yield Static("seed")
                 yield self._seed
             with Horizontal():
-                yield Label("samples")
+                yield Static("samples")
                 yield self._samples
                 yield self._past
 

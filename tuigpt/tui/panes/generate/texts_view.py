@@ -75,7 +75,6 @@ class TextsView(Transcript):
 
         candidates: list[Candidate]
 
-    @dataclass
     class Ended(Message):
         """A text has come to its end, or was stopped."""
 
