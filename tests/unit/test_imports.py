@@ -51,9 +51,9 @@ def test_the_first_frame_waits_for_nothing_that_it_does_not_show() -> None:
     later = [
         "tuigpt.tui.panes.training.pane", "tuigpt.tui.panes.checkpoints.pane",
         "tuigpt.tui.screens.new_run.form", "tuigpt.tui.screens.palette", "tuigpt.runs.folder",
-        "tuigpt.charts.plot", "filelock", "tomlkit",
+        "tuigpt.charts.plot", "filelock", "tomlkit", "tomllib", "argparse",
     ]  # fmt: skip
-    shown = "import tuigpt.cli.app, tuigpt.tui.app, tuigpt.tui.panes.generate.pane"
+    shown = "import tuigpt.cli.main, tuigpt.cli.app, tuigpt.tui.app, tuigpt.tui.panes.generate.pane"
     assert loaded_by(shown, later) == ""
 
 

@@ -3,14 +3,16 @@
 import gc
 import os
 import sys
-from argparse import Namespace
 
 from tuigpt.errors import UserError
 from tuigpt.paths import home_dir, names_of_runs
 
 
-def run(options: Namespace) -> int:
+def run(home: str | None) -> int:
     """Open the app and stay until the user leaves it.
+
+    Args:
+        home: the folder for runs, where one is named.
 
     Raises:
         UserError: there is no terminal, or the home cannot be used.
@@ -26,8 +28,8 @@ def run(options: Namespace) -> int:
     gc.disable()
     from tuigpt.tui.app import TuigptApp
 
-    home = home_dir(options.home)
-    names_of_runs(home)  # one that cannot be read is refused here, where a person reads why
-    app = TuigptApp(home)
+    folder = home_dir(home)
+    names_of_runs(folder)  # one that cannot be read is refused here, where a person reads why
+    app = TuigptApp(folder)
     app.run()
     return app.return_code or 0

@@ -8,9 +8,10 @@ from argparse import SUPPRESS, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuigpt.cli import BAD_INPUT
 from tuigpt.cli.flags import add_essentials, add_settings, add_text, asked
 from tuigpt.cli.ink import print_labelled
-from tuigpt.cli.parser import BAD_INPUT, Command, Parser
+from tuigpt.cli.parser import Command, Parser
 from tuigpt.cli.progress import ProgressLine, progress_text
 from tuigpt.errors import UserError
 from tuigpt.paths import cache_dir, home_dir

@@ -1,7 +1,7 @@
 """The command line: one command, `tuigpt`, with sub-commands.
 
 A sub-command's module is imported only when it is called, so that `tuigpt --help` and the app's
-first frame wait for neither torch nor numpy.
+first frame wait for neither torch nor numpy; without arguments, nor for what reads them.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import importlib
 import os
 import signal
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 from tuigpt.child import SPIN_BRIEFLY
-from tuigpt.cli.flags import add_home, as_flag
-from tuigpt.cli.parser import BAD_INPUT, Command, Parser
+from tuigpt.cli import BAD_INPUT
 from tuigpt.cli.streams import InputError, OutputError, give_up_output, open_standard_streams
 from tuigpt.errors import UserError, in_words
 from tuigpt.settings import chosen_home
 from tuigpt.version import __version__
 from tuigpt.wording import one_line
+
+if TYPE_CHECKING:
+    from tuigpt.cli.parser import Command, Parser
 
 UNWRITTEN = 1
 """Exit status when standard output could not be written."""
@@ -111,9 +114,25 @@ def _knows_only_ascii() -> bool:
 def _run(arguments: Sequence[str]) -> int:
     for name, value in SPIN_BRIEFLY.items():
         os.environ.setdefault(name, value)
+    options, run = _read(arguments) if arguments else (SimpleNamespace(home=None), _run_app)
+    if not (options.home or os.environ.get("TUIGPT_HOME")):
+        options.home = chosen_home()
+    try:
+        return run(options)
+    except UserError as error:
+        from tuigpt.cli.flags import as_flag
+
+        from_app = getattr(options, "log_file", None)  # which shows the last line of that file
+        words = error.spelled(in_words if from_app else as_flag)
+        print(f"tuigpt: {one_line(words)}", file=sys.stderr)
+        return BAD_INPUT
+
+
+def _read(arguments: Sequence[str]) -> tuple[Any, Callable[[Any], int]]:
+    """What is asked for, and what carries it out."""
     program = _program()
     options, rest = program.parse_before_command(arguments)
-    run: Callable[[Namespace], int] = _run_app
+    run: Callable[[Any], int] = _run_app
     if rest:
         name, *own = rest
         if name not in COMMANDS:
@@ -124,19 +143,14 @@ def _run(arguments: Sequence[str]) -> int:
         options.home = options.home or home
         run = command.run
     options.arguments = list(arguments)
-    if not (options.home or os.environ.get("TUIGPT_HOME")):
-        options.home = chosen_home()
-    try:
-        return run(options)
-    except UserError as error:
-        from_app = getattr(options, "log_file", None)  # which shows the last line of that file
-        words = error.spelled(in_words if from_app else as_flag)
-        print(f"tuigpt: {one_line(words)}", file=sys.stderr)
-        return BAD_INPUT
+    return options, run
 
 
 def parser_of(name: str) -> tuple[Command, Parser]:
     """One of `COMMANDS`, and what reads its arguments."""
+    from tuigpt.cli.flags import add_home
+    from tuigpt.cli.parser import Parser
+
     module, about = COMMANDS[name]
     command: Command = importlib.import_module(f"tuigpt.cli.{module}").COMMANDS[name]
     description = f"{about[0].upper()}{about[1:]}."
@@ -146,13 +160,16 @@ def parser_of(name: str) -> tuple[Command, Parser]:
     return command, parser
 
 
-def _run_app(options: Namespace) -> int:
+def _run_app(options: Any) -> int:
     from tuigpt.cli.app import run
 
-    return run(options)
+    return run(options.home)
 
 
 def _program() -> Parser:
+    from tuigpt.cli.flags import add_home
+    from tuigpt.cli.parser import Parser
+
     width = max(map(len, COMMANDS))
     commands = []
     for name, (_, about) in COMMANDS.items():

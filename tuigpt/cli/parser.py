@@ -9,10 +9,8 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from tuigpt.cli import BAD_INPUT
 from tuigpt.wording import one_line
-
-BAD_INPUT = 2
-"""Exit status when the user asked for something that cannot be done as asked."""
 
 _DASHES = "\0--"
 """Stands for a value that is `--`, which argparse drops; no argument of a process holds a NUL."""
