@@ -25,6 +25,7 @@ from tuigpt.files import to_json
 from tuigpt.runs.control import CONTROL_FILE, last_request
 from tuigpt.runs.status import status_of_this_process, write_status
 from tuigpt.settings import change_settings, read_settings, settings_file
+from tuigpt.tui import app as app_module
 from tuigpt.tui import asking, starting
 from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes import PANES
@@ -199,6 +200,22 @@ class TestShowingRuns:
             await until(pilot, lambda: "second ● training" in screen_text(pilot))
             assert "Training · second" in screen_text(pilot)
             assert re.search(r" 7 +3\.00★", screen_text(pilot))
+
+    async def test_a_new_run_is_not_waited_for(
+        self,
+        open_app: OpenApp,
+        verse: Any,
+        make_run: MakeRun,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(app_module, "LOOK_EVERY", 3600.0)
+        monkeypatch.setattr(app_module, "GLANCES", 360_000)
+        folder = make_run("second", {7: 3.0}, RECORDS[:50], step=49, **RUNNING).folder
+        folder.rename(tmp_path / "aside")
+        async with open_app() as pilot:
+            (tmp_path / "aside").rename(folder)  # all at once, as a trainer does
+            await until(pilot, lambda: "second ● training" in screen_text(pilot))
 
     async def test_a_run_deleted_while_it_is_watched(self, open_app: OpenApp, verse: Any) -> None:
         async with open_app() as pilot:

@@ -127,7 +127,8 @@ def usual_weight_decay(entries: int, tokens: int, train_tokens: int) -> float:
         tokens: that are read in all.
         train_tokens: of the training part.
     """
-    pressure = tokens / train_tokens * entries / train_tokens
+    unique = max(1, train_tokens)
+    pressure = tokens / unique * entries / unique
     return min(1.0, max(0.1, float(f"{0.03 * pressure:.1g}")))
 
 

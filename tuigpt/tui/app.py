@@ -17,6 +17,7 @@ from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widgets import Static
 
+from tuigpt.paths import runs_dir
 from tuigpt.tui.guide import Guide
 from tuigpt.tui.keys import with_keys
 from tuigpt.tui.leaving import Leaving
@@ -33,8 +34,9 @@ if TYPE_CHECKING:
 TWO_PANES, THREE_PANES = 100, 140
 """Columns from which on so many panes stand side by side."""
 
-LOOK_EVERY = 0.25
-"""Seconds between two looks at the run folders."""
+LOOK_EVERY, GLANCES = 0.25, 5
+"""Seconds between two looks at the run folders, and how often in between it is seen whether a run
+came or went: then it is looked at once."""
 
 
 class TuigptApp(Guide, Leaving):
@@ -150,8 +152,20 @@ class TuigptApp(Guide, Leaving):
             self.action_show_pane("training")
         self._looked.set()
         while True:
-            await asyncio.sleep(0 if self.session.reading else LOOK_EVERY)
+            await self._until_next_look()
             await self._look(follower)
+
+    async def _until_next_look(self) -> None:
+        """Wait, but not on where a run came or went."""
+        if self.session.reading:
+            await asyncio.sleep(0)
+            return
+        folder = runs_dir(self.session.home)
+        before = await asyncio.to_thread(_changed_at, folder)
+        for _ in range(GLANCES):
+            await asyncio.sleep(LOOK_EVERY / GLANCES)
+            if await asyncio.to_thread(_changed_at, folder) != before:
+                return
 
     async def _look(self, follower: Follower) -> None:
         try:
@@ -247,3 +261,11 @@ class TuigptApp(Guide, Leaving):
     def _give_focus_back(self) -> None:
         if self.focused is None and self.screen is self.screen_stack[0]:
             self.action_show_pane(self.pane)
+
+
+def _changed_at(folder: Path) -> int:
+    """When something came into a folder or left it, in nanoseconds; 0 where there is none."""
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -166,6 +166,14 @@ def test_word_pieces_get_a_plan_without_a_promise(home: Path) -> None:
     assert found.val_loss is None and "expected" not in found.words
 
 
+@pytest.mark.parametrize("train_tokens", [0, 1, 64, 10**12])
+@pytest.mark.parametrize("triples", [None, 0.0, 1e-9, 9.0])
+def test_texts_of_any_size_get_a_plan(home: Path, train_tokens: int, triples: float | None) -> None:
+    text = TextSize(1, train_tokens, train_tokens // 9, triples)
+    order = ranked(Asked(), text, speeds(home))
+    assert order and all(choice.train.max_steps >= 1 for choice in order)
+
+
 def test_less_is_promised_of_a_text_that_the_law_does_not_know(home: Path) -> None:
     code = TextSize(90, 400_000, 40_000, 1.3)
     known, unknown = best(home), best(home, text=code)
