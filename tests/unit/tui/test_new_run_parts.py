@@ -72,7 +72,7 @@ class TestSizes:
         assert "the shape of a play" in self.row(self.prospect())
         assert "the shape of a play" not in self.row(self.prospect(), plays=False)
         assert "would memorise the text" in self.row(self.prospect(readings=20.0))
-        assert "only 30 steps" in self.row(self.prospect(steps=30))
+        assert "too few steps: 30" in self.row(self.prospect(steps=30))
         assert "…" in self.row(self.prospect(seconds=None))
 
     @pytest.mark.parametrize("width", [50, 70, 100])

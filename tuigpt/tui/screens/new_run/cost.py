@@ -71,14 +71,13 @@ class Cost(Static):
         device = expected.device if expected else None
         need = file_size(needed_bytes(model, prospect.train, device.type if device else "cpu"))
         of_all = f" of {file_size(device.memory)}" if device else ""
-        parts = [f"{'' if found else 'about '}{short_count(model.n_params)} parameters"]
-        if prospect.plan is not None:
-            chosen = prospect.plan.train
-            parts += [f"context {model.block_size}", f"batch {chosen.batch_size}"]
-            parts += [f"weight decay {chosen.weight_decay:g}"]
-        if found is not None:
-            parts.append(f"reads the text {times(found.epochs)}")
-        parts.append(f"{need}{of_all} memory")
+        reads = [f"reads the text {times(found.epochs)}"] if found is not None else []
+        if (plan := prospect.plan) is not None:  # its size stands in its row
+            chosen = [f"context {model.block_size}", f"batch {plan.train.batch_size}"]
+            parts = [*chosen, f"weight decay {plan.train.weight_decay:g}", *reads]
+        else:
+            size = f"{'' if found else 'about '}{short_count(model.n_params)} parameters"
+            parts = [size, *reads, f"{need}{of_all} memory"]
         words = self._time(prospect.train, expected)
         self.update(Content.assemble(" · ".join(parts), "\n", words))
 

@@ -78,8 +78,16 @@ instead of learning to write: then take a smaller size, or a longer text.
 [b]{new-run.more}[/b] unfolds all other settings, each with what it means. They may all stay as \
 they are."""
 
-LENGTHS = ("steps", "short", "long", "patience")
-"""How long a run is: so many steps, the shorter or the longer time, or until val stops falling."""
+LENGTH_FIELDS: dict[str, tuple[str, ...]] = {
+    "steps": ("max_steps",),
+    "short": (),
+    "long": ("minutes",),
+    "patience": ("max_steps", "patience"),
+}
+"""How long a run is, with the fields that count then: so many steps, the shorter or the longer
+time, or until val stops falling."""
+
+LENGTHS = tuple(LENGTH_FIELDS)
 
 SHORT_MINUTES = int(USUAL_MINUTES)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual import events
 from textual.message import Message
 
+from tuigpt.tui.screens.new_run.fields import LENGTH_FIELDS
 from tuigpt.tui.screens.new_run.radio import Answers, Radio
 
 _NUMBERS = {"steps": "max_steps", "short": "minutes", "long": "minutes"}
@@ -53,10 +54,13 @@ class Length(Radio):
         self.post_message(self.Typed(setting, typed))
 
     def choose_for(self, setting: str) -> None:
-        """Choose the answer that a setting belongs to, if it belongs to one that is not chosen."""
-        of_setting = {"max_steps": "steps", "minutes": "long", "patience": "patience"}
-        if setting in of_setting and not (setting == "max_steps" and self.chosen == "patience"):
-            self.choose(of_setting[setting])
+        """Choose the answer that a setting counts for, unless it counts for the chosen one."""
+        if setting in LENGTH_FIELDS[self.chosen]:
+            return
+        for length, settings in LENGTH_FIELDS.items():
+            if setting in settings:
+                self.choose(length)
+                return
 
     def on_blur(self) -> None:
         self._typed = ""

@@ -17,6 +17,7 @@ from tuigpt.recipes import DEFAULT_RECIPE
 from tuigpt.tui.screens.new_run.fields import (
     AUTO,
     GROUPS,
+    LENGTH_FIELDS,
     MODEL_FIELDS,
     SHORT_MINUTES,
     TRAIN_FIELDS,
@@ -24,10 +25,6 @@ from tuigpt.tui.screens.new_run.fields import (
     defaults,
 )
 from tuigpt.tui.screens.new_run.radio import Radio
-
-_LENGTH_FIELDS = {"steps": ("max_steps",), "short": (), "long": ("minutes",),
-                  "patience": ("max_steps", "patience")}  # fmt: skip
-"""Which of the fields count for each length of a run."""
 
 _IN_SUMMARY = ("recipe", "learning_rate", "batch_size", "dropout", "seed")
 
@@ -143,7 +140,7 @@ class MoreSettings(Vertical):
         Raises:
             ConfigError: a field's value cannot work.
         """
-        counts = _LENGTH_FIELDS[length]
+        counts = LENGTH_FIELDS[length]
         names = [
             name for name in TRAIN_FIELDS
             if name in counts or name not in ("max_steps", "minutes", "patience")

@@ -62,7 +62,7 @@ def _outcome(name: str, prospect: Prospect, plays: bool) -> str | tuple[str, str
     if prospect.read is not None and prospect.read.overfits:
         return MEMORISES, "$text-warning"
     if prospect.seconds is not None and steps < _FEW_STEPS:
-        return f"only {steps:,} steps: too few to learn much", "$text-warning"
+        return f"too few steps: {steps:,}", "$text-warning"
     if name == AUTO and not prospect.train.minutes and prospect.plan is None:
         return f"{DEFAULT_PRESET}; with a time, what suits it"
     if prospect.plan is not None and prospect.plan.expectation:
