@@ -110,16 +110,18 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64, help="of the plain loop")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--float32", action="store_true", help="as where there is no bfloat16")
     parser.add_argument("--compile", action="store_true", help="measure torch.compile as well")
     asked = parser.parse_args()
     device = resolve_device(asked.device)
     config = GPTConfig(len(ALPHABET), asked.block_size, **PRESETS[asked.preset])
     plain_name, plain = plain_updates(config, device, asked.batch_size)
     updates = {plain_name: plain}
+    plainest: dict[str, Any] = {"precision": "float32"} if asked.float32 else {}
     for recipe, fields in (
-        ("workshop", {"batch_size": asked.batch_size}),
-        ("fast", {}),
-        ("fast", {"batch_size": asked.batch_size}),
+        ("workshop", {**plainest, "batch_size": asked.batch_size}),
+        ("fast", plainest),
+        ("fast", {**plainest, "batch_size": asked.batch_size}),
     ):
         for compiled in [False, True] if asked.compile else [False]:
             name, update = tuigpt_updates(config, device, recipe, **fields, compile=compiled)

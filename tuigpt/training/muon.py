@@ -9,6 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+_A, _B, _C = 3.4445, -4.7750, 2.0315
+"""An iteration makes a X + b (X Xᵀ) X + c (X Xᵀ)² X of X."""
+
 
 class Muon(torch.optim.Optimizer):
     """Momentum whose update is made orthogonal, for matrices only.
@@ -87,8 +90,32 @@ def orthogonalised(matrices: Tensor, steps: int) -> Tensor:
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    a, b, c = 3.4445, -4.7750, 2.0315
-    for _ in range(steps):
-        gram = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    wide = x.size(-1) >= 2 * x.size(-2)
+    if wide and x.dtype == torch.float32 and not x.is_cuda:
+        x = _iterated_on_squares(x, steps)
+    else:
+        for _ in range(steps):
+            x = torch.baddbmm(x, _polynomial(x @ x.mT), x, beta=_A)
     return x.mT if tall else x
+
+
+def _polynomial(gram: Tensor) -> Tensor:
+    """What an iteration multiplies a matrix with, but for its first term, from X Xᵀ."""
+    return torch.baddbmm(gram, gram, gram, beta=_B, alpha=_C)
+
+
+def _iterated_on_squares(x: Tensor, steps: int) -> Tensor:
+    """The same iteration on X Xᵀ alone, whose factors are gathered and multiplied with X once.
+
+    It takes a third less time for matrices four times as wide as high. X Xᵀ has the squares of the
+    singular values, so that this needs all the digits of float32: no bfloat16, and no TF32.
+    """
+    gram = x @ x.mT
+    factors = None
+    for step in range(steps):
+        factor = _polynomial(gram)
+        factor.diagonal(dim1=-2, dim2=-1).add_(_A)
+        factors = factor if factors is None else factor @ factors
+        if step < steps - 1:
+            gram = factor @ (factor @ gram)  # all of these are polynomials of X Xᵀ, and commute
+    return x if factors is None else factors @ x

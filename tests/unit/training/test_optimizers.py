@@ -121,6 +121,22 @@ class TestFast:
         values = torch.linalg.svdvals(orthogonalised(matrices, 10))
         assert values.min() > 0.6 and values.max() < 1.3
 
+    @pytest.mark.parametrize("smallest", [1e-1, 1e-4, 1e-8])
+    @pytest.mark.parametrize("shape", [(8, 8), (12, 30), (64, 16)])
+    def test_a_wide_matrix_gets_what_the_textbook_iteration_gives(
+        self, shape: tuple[int, int], smallest: float
+    ) -> None:
+        generator = torch.Generator().manual_seed(7)
+        random = torch.randn((3, *shape), generator=generator, dtype=torch.float64)
+        u, values, v = torch.linalg.svd(random, full_matrices=False)
+        values = torch.logspace(0, math.log10(smallest), values.size(-1), dtype=torch.float64)
+        matrices = (u * values) @ v
+        values = values / values.norm()
+        for _ in range(5):
+            values = 3.4445 * values - 4.7750 * values**3 + 2.0315 * values**5
+        found = orthogonalised(matrices.float(), 5).double()
+        torch.testing.assert_close(found, (u * values) @ v, rtol=0, atol=5e-4)
+
     def test_matrices_of_a_shape_are_worked_off_as_if_alone(self) -> None:
         """Also the three that a query-key-value projection consists of."""
         generator = torch.Generator().manual_seed(5)
