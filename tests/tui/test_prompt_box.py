@@ -7,6 +7,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Input
+from tui.conftest import until
 
 from tuigpt.tui.guarded import GuardedApp
 from tuigpt.tui.widgets import prompt_box
@@ -139,7 +140,7 @@ class TestAPasteThatComesAsKeys:
         app = Host()
         async with app.run_test() as pilot:
             app.burst(*"one", "enter", *"two", "enter", "enter", *"three", "enter")
-            await pilot.pause()
+            await until(pilot, lambda: app.sent or app.box.text.endswith("three\n"))
             assert app.sent == [] and app.box.text == "one\ntwo\n\nthree\n"
 
     async def test_enter_sends_when_it_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +148,7 @@ class TestAPasteThatComesAsKeys:
         app = Host()
         async with app.run_test() as pilot:
             app.burst(*"one", "enter", *"two")
-            await pilot.pause()
+            await until(pilot, lambda: app.box.text.endswith("two"))
             await pilot.press("enter")
             assert app.sent == ["one\ntwo"]
 

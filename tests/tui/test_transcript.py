@@ -249,6 +249,26 @@ class TestCost:
                 app.transcript.append(piece + "\n" * (number % 20 == 0))
             assert wrapped < 100_000 * 80 / 3
 
+    async def test_a_longer_text_lays_the_screen_out_only_for_its_scrollbar(self) -> None:
+        app, laid_out = Host(), list[object]()
+        async with app.run_test(size=(40, 12)) as pilot:
+            transcript = app.transcript
+            transcript.append("line\n" * 20)
+            await pilot.pause()
+            app.screen.screen_layout_refresh_signal.subscribe(transcript, laid_out.append)
+            bar = transcript.vertical_scrollbar
+            for count in range(21, 60):
+                transcript.append(f"line {count}\n")
+                await pilot.pause()
+                rows = transcript.virtual_size.height
+                assert bar.window_virtual_size == rows
+                assert bar.position == transcript.scroll_y == rows - transcript.size.height
+            assert app.lines[-1] == "line 59" and not laid_out
+            transcript.clear()
+            await pilot.pause()
+            assert not transcript.show_vertical_scrollbar and transcript.scroll_y == 0
+            assert laid_out
+
     async def test_without_any_newline_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
         longest = 0
         really = wrap

@@ -193,11 +193,28 @@ class Transcript(ScrollView, can_focus=True):
         """So many rows from number `first` on are new, or all that follow."""
         height = len(self._rows)
         del self._rows[: max(0, height - MAX_ROWS)]
-        self.virtual_size = Size(self._width, len(self._rows))
+        self._fit()
         if count is None or height > MAX_ROWS or first == 0:
             self.refresh()
         else:
             self.refresh_lines(first + self._gap, count)
+
+    def _fit(self) -> None:
+        """Let what can be scrolled through be as high as the rows are many.
+
+        Textual lays the whole screen out for a new `virtual_size`, which a first letter would wait
+        for; only a scrollbar that comes or goes needs that.
+        """
+        size, bar = Size(self._width, len(self._rows)), self.show_vertical_scrollbar
+        if (size.height > self.scrollable_content_region.height) != bar:
+            self.virtual_size = size
+            return
+        at_end = self.is_vertical_scroll_end
+        self.set_reactive(Transcript.virtual_size, size)
+        if bar:
+            self.vertical_scrollbar.window_virtual_size = size.height
+        if at_end or self.scroll_y > self.max_scroll_y:
+            self.scroll_target_y = self.scroll_y = self.max_scroll_y
 
     @property
     def _gap(self) -> int:
@@ -259,7 +276,7 @@ class Transcript(ScrollView, can_focus=True):
         """Forget all text."""
         self._rows.clear()
         self._rules.clear()
-        self.virtual_size = Size(self._width, 0)
+        self._fit()
         self.refresh()
 
     def on_resize(self, event: Resize) -> None:
