@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,10 @@ TOP = 12
 TELL_EVERY = 0.2
 """Seconds between two times that facts and likeliest tokens are shown: nobody reads them faster."""
 
+_FIRST_LETTERS = 0.04
+"""Seconds at most that the app draws nothing for a text that begins, so that its first letters need
+not wait until Textual draws again after it has drawn the entry without them: up to two frames."""
+
 _MEASURE = 1.0
 """Seconds over which the speed is taken."""
 
@@ -56,6 +60,7 @@ class Writing:
         self._number: int | None = None
         self._usual = self._pace = 0.0  # without a training, and as it was asked for
         self._timer: Timer | None = None
+        self._held = ExitStack()  # what keeps the app from drawing
         self._likeliest: list[Candidate] = []
         self._told: set[tuple[int, Window]] = set()
         self._measured = (0.0, 0)
@@ -68,6 +73,8 @@ class Writing:
             texts: of the entry; several have seeds in a row, and are alike in all else.
         """
         self.stop()
+        self._held.enter_context(self._view.app.batch_update())
+        self._view.set_timer(_FIRST_LETTERS, self._let_draw)
         self._view.run_worker(self._write(entry, texts), group="write", exclusive=True)
 
     def stop(self) -> None:
@@ -85,6 +92,11 @@ class Writing:
                     view.redraw(entry)
                 view.show_rule(entry)
                 view.post_message(view.Ended())
+
+    def _let_draw(self) -> None:
+        self._held.close()
+        if self._view.is_attached:
+            self._view.screen.check_idle()
 
     async def hurry(self) -> None:
         """Let the rest of the text come as fast as the model writes."""
@@ -175,6 +187,7 @@ class Writing:
                 self._likeliest = report.logprobs[-1].top_logprobs
             self._measure()
             self._tell_context(entry.text)
+            self._let_draw()
         else:
             self._tell()
 
@@ -197,6 +210,7 @@ class Writing:
         view.grown += 1
 
     def _end(self) -> None:
+        self._let_draw()
         if self._timer is not None:
             self._timer.stop()
         self.entry, self._timer, self._likeliest = None, None, []
