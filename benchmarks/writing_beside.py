@@ -1,90 +1,60 @@
-"""What a text that is written costs a training beside it.
+"""What a text that is written in the app costs a training beside it.
 
     python benchmarks/writing_beside.py [--seconds 6] [--rounds 10]
 
-A small model trains on all cores; in turns nothing else happens, and the generator process writes
-with the poet at the pace at which the app lets a text appear beside a training, at its usual one,
-or as fast as it can. What is told is the training's updates a second in each, as shares of those
-right before and after it, alone, by the median of the rounds.
+A small model trains on all cores while the app is open, 140 × 40. In turns all of the app is
+stopped, nothing is written, and the poet writes at the pace that the app has beside a training.
+What is told is the training's updates a second in each, as shares of those right before and after
+it, with the app stopped, by the median of the rounds. Needs Linux (`/proc`) and pyte.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
-import re
+import signal
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-from tuigpt.config import SampleConfig
-from tuigpt.generation.client import GeneratorClient
-from tuigpt.runs.poet import open_poet
-from tuigpt.tui.panes.generate.texts import ENDLESS
-from tuigpt.tui.panes.generate.writing import CALMER, PACE, TOP
-
-SMALL = [
-    "--n-layer=2", "--n-head=2", "--n-embd=128", "--block-size=64", "--batch-size=16",
-    "--max-steps=10000000", "--patience=0", "--checkpoint-interval=100000", "--eval-tokens=4096",
-    "--device=cpu", "--name=running",
-]  # fmt: skip
+from app import SETTLES, SMALL, TUIGPT, Watched, beside, last_step
 
 
-def last_step(log: Path) -> int:
-    """The newest step in a log."""
-    with log.open("rb") as stream:
-        stream.seek(max(0, log.stat().st_size - 4096))
-        found = re.findall(rb'"step": ?(\d+)', stream.read())
-    return int(found[-1]) if found else 0
+def stop(app: Watched, number: signal.Signals) -> None:
+    """Stop the app and its generator, or let them go on."""
+    children = Path(f"/proc/{app.pid}/task/{app.pid}/children").read_text().split()
+    for pid in [app.pid, *map(int, children)]:
+        os.kill(pid, number)
 
 
-async def speed(log: Path, seconds: float) -> float:
-    """Updates a second from now on."""
-    began, first = time.monotonic(), last_step(log)
-    await asyncio.sleep(seconds)
-    return (last_step(log) - first) / (time.monotonic() - began)
+def measure(app: Watched, log: Path, seconds: float, rounds: int) -> dict[str, list[float]]:
+    """Shares of the training's speed alone, by what the app does."""
 
+    def alone() -> float:
+        stop(app, signal.SIGSTOP)
+        time.sleep(0.5)
+        found = beside(None, log, seconds)[0]
+        stop(app, signal.SIGCONT)
+        app.idle(0.5)
+        return found
 
-async def measure(log: Path, home: Path, seconds: float, rounds: int) -> None:
-    poet = open_poet().checkpoints[-1].path
-    client = GeneratorClient(home)
-    config = SampleConfig(max_new_tokens=ENDLESS)
-
-    async def write(pace: float) -> None:
-        reports = client.generate(
-            poet, "ROMEO:", config, window="rolling", top_logprobs=TOP, pace=pace
-        )
-        async for _ in reports:
-            pass
-
-    await client.next_token(poet, "ROMEO:", config)  # the poet is read before the first turn
-    paces: dict[str, float | None] = {"idle": None}
-    paces |= {f"{pace:.0f} a second": pace for pace in (PACE / CALMER, PACE)}
-    paces["all it can"] = 0.0
-    shares: dict[str, list[float]] = {name: [] for name in paces}
-    before = await speed(log, seconds)
+    shares: dict[str, list[float]] = {"nothing is written": [], "the poet writes": []}
+    before = alone()
     for _ in range(rounds):
-        for name, pace in paces.items():
-            tasks = [] if pace is None else [asyncio.create_task(write(pace))]
-            await asyncio.sleep(0.5)
-            found = await speed(log, seconds)
-            for task in tasks:
-                task.cancel()
-                await asyncio.wait([task])
-            await asyncio.sleep(0.5)
-            after = await speed(log, seconds)
-            shares[name].append(2 * found / (before + after))
+        for name, found in shares.items():
+            if name == "the poet writes":
+                app.type("Q\r")
+                app.until_words("Q")
+                app.idle(1.0)
+            now = beside(app, log, seconds)[0]
+            app.type("\x1b")
+            app.idle(0.5)
+            after = alone()
+            found.append(2 * now / (before + after))
             before = after
-    await client.close()
-    for name, values in shares.items():
-        print(
-            f"generator {name}: {statistics.median(values):.3f} of the training's speed alone"
-            f" (from {min(values):.2f} to {max(values):.2f} in {rounds} rounds)"
-        )
+    return shares
 
 
 def main() -> None:
@@ -94,18 +64,33 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        env = {**os.environ, "TUIGPT_HOME": folder, "TUIGPT_CONFIG": f"{folder}/settings.toml"}
+        kind = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8"}
+        places = {"TUIGPT_HOME": folder, "TUIGPT_CONFIG": f"{folder}/settings.toml"}
+        env = {**os.environ, **kind, **places}
         with (home / "output").open("w") as output:
-            command = [sys.executable, "-m", "tuigpt", "train", *SMALL]
+            command = [*TUIGPT, "train", *SMALL]
             trainer = subprocess.Popen(command, env=env, stdout=output, stderr=output)
         log = home / "runs/running/metrics.jsonl"
+        app: Watched | None = None
         try:
             while not log.exists() or last_step(log) < 100:
                 time.sleep(0.2)
-            asyncio.run(measure(log, home, options.seconds, options.rounds))
+            app = Watched(env)
+            app.until_words("^q quit")
+            app.idle(SETTLES)
+            app.type("\x07")  # the generate pane
+            app.idle(1.0)
+            shares = measure(app, log, options.seconds, options.rounds)
         finally:
+            if app is not None:
+                app.close()
             trainer.kill()
             trainer.wait()
+    for name, values in shares.items():
+        print(
+            f"{name}: {statistics.median(values):.3f} of the training's speed alone"
+            f" (from {min(values):.2f} to {max(values):.2f} in {options.rounds} rounds)"
+        )
 
 
 if __name__ == "__main__":

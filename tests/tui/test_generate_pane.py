@@ -22,7 +22,7 @@ from tuigpt.tui.panes.generate import texts_view
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
-from tuigpt.tui.panes.generate.writing import PACE
+from tuigpt.tui.panes.generate.writing import PACE, READING_PACE
 
 pytestmark = pytest.mark.usefixtures("verse")
 
@@ -158,7 +158,7 @@ class TestWriting:
             await until(pilot, lambda: not shows(pilot, "slower"))
             writer.go_on.set()
             await until(pilot, lambda: writer.paces)
-            assert writer.paces == [3 * writer.asked[0]["pace"]]
+            assert writer.asked[0]["pace"] == READING_PACE and writer.paces == [PACE]
 
     async def test_beside_a_training_it_can_come_all_at_once(
         self, open_app: OpenApp, writer: FakeWriter, make_run: MakeRun

@@ -35,7 +35,7 @@ from tuigpt.text.tokenizer import Tokenizer
 REPORT_EVERY = 1 / 30
 """Least seconds between two `Tokens` or two `CommandProgress` reports; what is in between waits."""
 
-AHEAD, LONGEST_AHEAD = 4, 0.08
+AHEAD, LONGEST_AHEAD = 6, 0.25
 """Tokens that a text may be ahead of its pace, and the seconds at most: to be woken for each token
 costs what runs beside it far more, and a slider acts on what is not drawn yet."""
 

@@ -38,6 +38,10 @@ LOOK_EVERY, GLANCES = 0.25, 5
 """Seconds between two looks at the run folders, and how often in between it is seen whether a run
 came or went: then it is looked at once."""
 
+UNHURRIED = 4
+"""How many times as long it is while a text is written beside a training of this processor: the
+text is what is looked at, and each redraw of the curves takes some of the training's time."""
+
 
 class TuigptApp(Guide, Leaving):
     """Watches the runs of one home."""
@@ -162,7 +166,8 @@ class TuigptApp(Guide, Leaving):
             return
         folder = runs_dir(self.session.home)
         before = await asyncio.to_thread(_changed_at, folder)
-        for _ in range(GLANCES):
+        unhurried = self.session.writing and self.session.trains_here
+        for _ in range(GLANCES * (UNHURRIED if unhurried else 1)):
             await asyncio.sleep(LOOK_EVERY / GLANCES)
             if await asyncio.to_thread(_changed_at, folder) != before:
                 return

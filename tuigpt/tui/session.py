@@ -26,6 +26,7 @@ class Session:
         checkpoint: the open one, which writes; None before there is any.
         following: name of the run whose newest checkpoint is always the open one, or "".
         settings: what the user has chosen for good, as it was when the app began.
+        writing: whether a text is being written, as the generate pane says.
     """
 
     home: Path
@@ -35,6 +36,7 @@ class Session:
     checkpoint: Checkpoint | None = None
     following: str = ""
     settings: Settings = field(default_factory=Settings)
+    writing: bool = False
     _known: frozenset[Path] = field(default=frozenset(), repr=False)
 
     # --- what is there ---

@@ -121,6 +121,9 @@ class GeneratePane(Pane):
         yield self._prompt
 
     def on_mount(self) -> None:
+        # Watched, not told by a message: so it is drawn in one frame with the new text.
+        self.watch(self._view, "grown", self._show_next, init=False)
+        self.watch(self._view, "writing", self._tell_writing)
         self.call_after_refresh(self._show_kept)
 
     @work(group="kept")
@@ -262,10 +265,12 @@ class GeneratePane(Pane):
         if not self._view.writing:
             self._look_ahead()
 
-    @on(TextsView.Wrote)
-    def _show_next(self, event: TextsView.Wrote) -> None:
-        event.stop()
-        self._next.show(event.candidates)
+    def _tell_writing(self) -> None:
+        self.session.writing = self._view.writing
+
+    def _show_next(self) -> None:
+        if likeliest := self._view.desk.likeliest:
+            self._next.show(likeliest)
 
     @on(TextsView.Ended)
     def _ended(self) -> None:

@@ -13,7 +13,6 @@ from textual.message import Message
 from textual.reactive import reactive, var
 
 from tuigpt.errors import UserError
-from tuigpt.generation.protocol import Candidate
 from tuigpt.tui.panes.generate.entries import Entry, Texts
 from tuigpt.tui.panes.generate.keeping import Keeper
 from tuigpt.tui.panes.generate.kept import MOST_TEXTS
@@ -68,12 +67,6 @@ class TextsView(Transcript):
 
     grown: var[int] = var(0)
     """Counts the reports on what is being written."""
-
-    @dataclass
-    class Wrote(Message):
-        """A token came; these were the likeliest in its place."""
-
-        candidates: list[Candidate]
 
     class Ended(Message):
         """A text has come to its end, or was stopped."""

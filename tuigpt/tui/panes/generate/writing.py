@@ -18,22 +18,23 @@ from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
-
     from tuigpt.tui.panes.generate.texts_view import TextsView
 
 PACE, LONGEST_WAIT = 120.0, 10.0
 """Tokens a second at which text appears, and the seconds that a long one is given at most."""
 
-CALMER = 3.0
-"""How many times slower it appears beside a training that needs the processor: as quickly as one
-reads."""
+READING_PACE = 24.0
+"""Tokens a second beside a training that needs the processor: letters as quickly as one reads.
+
+Source: Brysbaert, "How many words do we read per minute?" (2019): 238, of five letters and a space.
+"""
 
 TOP = 12
 """How many of the likeliest next tokens are looked at."""
 
 TELL_EVERY = 0.2
-"""Seconds between two times that facts and likeliest tokens are shown: nobody reads them faster."""
+"""Least seconds between two times that facts and likeliest tokens are shown, always together with
+new text: nobody reads them faster."""
 
 _FIRST_LETTERS = 0.04
 """Seconds at most that the app draws nothing for a text that begins, so that its first letters need
@@ -50,6 +51,7 @@ class Writing:
         entry: what is being written, or None.
         hurried: whether it comes as fast as the model writes.
         calm: whether it is to leave the processor to a training.
+        likeliest: what could have come in the place of the newest token.
     """
 
     def __init__(self, view: TextsView, writer: Writer) -> None:
@@ -59,10 +61,10 @@ class Writing:
         self._texts: Sequence[WrittenText] = ()
         self._number: int | None = None
         self._usual = self._pace = 0.0  # without a training, and as it was asked for
-        self._timer: Timer | None = None
+        self.likeliest: list[Candidate] = []
         self._held = ExitStack()  # what keeps the app from drawing
-        self._likeliest: list[Candidate] = []
         self._told: set[tuple[int, Window]] = set()
+        self._told_at = 0.0
         self._measured = (0.0, 0)
         self._speed: float | None = None
 
@@ -140,7 +142,6 @@ class Writing:
             top_logprobs=0 if self.hurried else TOP,
             pace=self._pace,
         )
-        self._timer = view.set_interval(TELL_EVERY, self._tell)
         async with aclosing(reports):
             async for report in reports:
                 self._take(entry, report)
@@ -157,7 +158,7 @@ class Writing:
         """Tokens a second as things are now; 0 for as many as the model writes."""
         if self.hurried:
             return 0.0
-        return self._usual / CALMER if self.calm else self._usual
+        return READING_PACE if self.calm else self._usual
 
     async def _keep_pace(self) -> None:
         """Let the text go on at another pace, if things have changed."""
@@ -184,9 +185,11 @@ class Writing:
                     view.append(words, style, entry.number)
         if isinstance(report, Tokens):
             if report.logprobs:
-                self._likeliest = report.logprobs[-1].top_logprobs
+                self.likeliest = report.logprobs[-1].top_logprobs
             self._measure()
             self._tell_context(entry.text)
+            if time.monotonic() - self._told_at >= TELL_EVERY:
+                self._tell()
             self._let_draw()
         else:
             self._tell()
@@ -202,18 +205,14 @@ class Writing:
 
     def _tell(self) -> None:
         """Show what there is to know of the text as it stands."""
-        view = self._view
+        view, self._told_at = self._view, time.monotonic()
         if self.entry is not None:
             view.show_rule(self.entry)
-        if self._likeliest:
-            view.post_message(view.Wrote(self._likeliest))
         view.grown += 1
 
     def _end(self) -> None:
         self._let_draw()
-        if self._timer is not None:
-            self._timer.stop()
-        self.entry, self._timer, self._likeliest = None, None, []
+        self.entry, self.likeliest = None, []
         if self._view.is_attached:  # the end of the app is no time to tell of it
             self._view.writing = False
 
