@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import MakeRun, checkpoint_header, write_header_only
@@ -18,6 +18,8 @@ from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import checkpoint_path
 from tuigpt.runs.status import RunStatus, write_status
+from tuigpt.tui import app as app_module
+from tuigpt.tui.app import TuigptApp
 from tuigpt.tui.panes.generate import texts_view
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
@@ -159,6 +161,35 @@ class TestWriting:
             writer.go_on.set()
             await until(pilot, lambda: writer.paces)
             assert writer.asked[0]["pace"] == READING_PACE and writer.paces == [PACE]
+
+    async def test_beside_a_training_the_curves_are_looked_at_less_meanwhile(
+        self,
+        open_app: OpenApp,
+        writer: FakeWriter,
+        make_run: MakeRun,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """But a run that comes is still seen at once."""
+        monkeypatch.setattr(app_module, "LOOK_EVERY", 0.05)
+        monkeypatch.setattr(app_module, "UNHURRIED", 10**6)
+        make_run("prose", state="training", host=socket.gethostname(), device="cpu")
+        later = make_run("later", state="finished").folder
+        later.rename(tmp_path / "aside")
+        writer.hold = 3
+        async with open_app(80, 24, writer=writer) as pilot:
+            session = cast(TuigptApp, pilot.app).session
+            await press(pilot, "enter", "slower while a run trains")
+            before = None
+            for _ in range(50):
+                before = session.snapshot
+                await pilot.pause(0.5)
+                if session.snapshot is before:
+                    break
+            assert session.snapshot is before
+            (tmp_path / "aside").rename(later)
+            await until(pilot, lambda: any(run.name == "later" for run in session.runs))
+            writer.go_on.set()
 
     async def test_beside_a_training_it_can_come_all_at_once(
         self, open_app: OpenApp, writer: FakeWriter, make_run: MakeRun

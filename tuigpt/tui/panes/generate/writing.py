@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -18,6 +19,8 @@ from tuigpt.tui.panes.generate.texts import ENDLESS, WrittenText
 from tuigpt.tui.panes.generate.writer import Writer
 
 if TYPE_CHECKING:
+    from textual.timer import Timer
+
     from tuigpt.tui.panes.generate.texts_view import TextsView
 
 PACE, LONGEST_WAIT = 120.0, 10.0
@@ -33,8 +36,8 @@ TOP = 12
 """How many of the likeliest next tokens are looked at."""
 
 TELL_EVERY = 0.2
-"""Least seconds between two times that facts and likeliest tokens are shown, always together with
-new text: nobody reads them faster."""
+"""Least seconds between two times that facts and likeliest tokens are shown: nobody reads them
+faster. They come together with new text, or after twice as long where none comes."""
 
 _FIRST_LETTERS = 0.04
 """Seconds at most that the app draws nothing for a text that begins, so that its first letters need
@@ -65,6 +68,7 @@ class Writing:
         self._held = ExitStack()  # what keeps the app from drawing
         self._told: set[tuple[int, Window]] = set()
         self._told_at = 0.0
+        self._timer: Timer | None = None
         self._measured = (0.0, 0)
         self._speed: float | None = None
 
@@ -142,6 +146,7 @@ class Writing:
             top_logprobs=0 if self.hurried else TOP,
             pace=self._pace,
         )
+        self._timer = view.set_interval(TELL_EVERY, partial(self._tell_after, 2 * TELL_EVERY))
         async with aclosing(reports):
             async for report in reports:
                 self._take(entry, report)
@@ -188,8 +193,7 @@ class Writing:
                 self.likeliest = report.logprobs[-1].top_logprobs
             self._measure()
             self._tell_context(entry.text)
-            if time.monotonic() - self._told_at >= TELL_EVERY:
-                self._tell()
+            self._tell_after(TELL_EVERY)
             self._let_draw()
         else:
             self._tell()
@@ -203,6 +207,11 @@ class Writing:
             words = f"past the context: it sees the newest {seen} tokens"
             self._view.post_message(Acknowledged(words))
 
+    def _tell_after(self, seconds: float) -> None:
+        """Show what there is to know, if that is so many seconds old."""
+        if time.monotonic() - self._told_at >= seconds:
+            self._tell()
+
     def _tell(self) -> None:
         """Show what there is to know of the text as it stands."""
         view, self._told_at = self._view, time.monotonic()
@@ -212,7 +221,9 @@ class Writing:
 
     def _end(self) -> None:
         self._let_draw()
-        self.entry, self.likeliest = None, []
+        if self._timer is not None:
+            self._timer.stop()
+        self.entry, self._timer, self.likeliest = None, None, []
         if self._view.is_attached:  # the end of the app is no time to tell of it
             self._view.writing = False
 
