@@ -2,9 +2,10 @@
 
     python benchmarks/plan_runs.py --tinyshakespeare tinyshakespeare.txt
 
-does the trainings of `ROWS` that `plan_runs.csv` does not have yet, and adds each to it as soon as
-it is done. Only steps count, no seconds, so that they can run on any machine, several at a time:
-`--part 1/2` and `--part 2/2` share the rows out, `--threads 1` gives each a core.
+does the trainings of `ROWS` and `LONG_ROWS` that `plan_runs.csv` does not have yet, and adds each
+to it as soon as it is done. Only steps count, no seconds, so that they can run on any machine,
+several at a time: `--part 1/2` and `--part 2/2` share the rows out, and `--threads 1` gives each a
+core.
 """
 
 from __future__ import annotations
@@ -129,6 +130,13 @@ ROWS = [
     Row(SHORT_PART, *WIDER_SHAPE, 64, 600, 1.0, batch_size=8),
 ]
 
+LONG_ROWS = [
+    Row(TINY, *WIDE_SHAPE, 256, 4630, 0.5, batch_size=8),
+    Row(TINY, *WIDE_SHAPE, 256, 5347, 1.0),
+    Row(PLAYS, *WIDE_SHAPE, 256, 2639),
+]
+"""A quarter and half an hour on two cores: not for the fit, but to see how far it carries."""
+
 
 def text_of(name: str, tinyshakespeare: Path | None) -> str | None:
     """A text by its name, or None if it is not at hand."""
@@ -201,7 +209,7 @@ def main() -> None:
     if asked.threads:
         torch.set_num_threads(asked.threads)
     part, parts = map(int, asked.part.split("/"))
-    for row in ROWS[part - 1 :: parts]:
+    for row in (ROWS + LONG_ROWS)[part - 1 :: parts]:
         text = text_of(row.text, asked.tinyshakespeare)
         if text is not None and row not in read_table():
             result = train(row, text)
