@@ -177,6 +177,6 @@ def test_texts_of_any_size_get_a_plan(home: Path, train_tokens: int, triples: fl
 def test_less_is_promised_of_a_text_that_the_law_does_not_know(home: Path) -> None:
     code = TextSize(90, 400_000, 40_000, 1.3)
     known, unknown = best(home), best(home, text=code)
-    assert known.margin < 0.05 and "± 0.04" in known.words
+    assert known.margin < 0.06 and "± 0.05" in known.words
     assert unknown.margin > 0.1 and unknown.val_loss is not None and known.val_loss is not None
     assert unknown.val_loss < known.val_loss
