@@ -17,10 +17,11 @@ from tui.conftest import WRITTEN, FakeWriter, OpenApp, screen_text, until
 
 from tuigpt.paths import runs_dir
 from tuigpt.runs.folder import checkpoint_path
+from tuigpt.runs.follow import Snapshot
 from tuigpt.runs.status import RunStatus, write_status
 from tuigpt.tui import app as app_module
 from tuigpt.tui.app import TuigptApp
-from tuigpt.tui.panes.generate import texts_view
+from tuigpt.tui.panes.generate import texts_view, writing
 from tuigpt.tui.panes.generate.grid import Grid
 from tuigpt.tui.panes.generate.inside import Inside
 from tuigpt.tui.panes.generate.save import SaveAs
@@ -138,6 +139,15 @@ class TestWriting:
             assert past + "…" not in screen_text(pilot)
             assert shows(pilot, "seed new each time")
 
+    async def test_the_first_letters_come_with_their_facts(
+        self, open_app: OpenApp, writer: FakeWriter, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(writing, "TELL_EVERY", 3600.0)
+        writer.hold = 1
+        async with open_app(80, 24, writer=writer) as pilot:
+            await press(pilot, "enter", "1 of 200")
+            writer.go_on.set()
+
     async def test_it_can_come_all_at_once(self, open_app: OpenApp, writer: FakeWriter) -> None:
         writer.hold = 3
         async with open_app(80, 24, writer=writer) as pilot:
@@ -179,14 +189,20 @@ class TestWriting:
         writer.hold = 3
         async with open_app(80, 24, writer=writer) as pilot:
             session = cast(TuigptApp, pilot.app).session
+            seen: list[Snapshot | None] = []  # at each glance
+            changed_at = app_module._changed_at
+
+            def glance(folder: Path) -> object:
+                seen.append(session.snapshot)
+                return changed_at(folder)
+
+            monkeypatch.setattr(app_module, "_changed_at", glance)
             await press(pilot, "enter", "slower while a run trains")
-            before = None
-            for _ in range(50):
-                before = session.snapshot
-                await pilot.pause(0.5)
-                if session.snapshot is before:
-                    break
-            assert session.snapshot is before
+            in_between = 4 * app_module.GLANCES
+            await until(
+                pilot,
+                lambda: len(seen) > in_between and len(set(map(id, seen[-in_between:]))) == 1,
+            )
             (tmp_path / "aside").rename(later)
             await until(pilot, lambda: any(run.name == "later" for run in session.runs))
             writer.go_on.set()

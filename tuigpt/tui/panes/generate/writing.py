@@ -130,6 +130,7 @@ class Writing:
     async def _write(self, entry: Entry, texts: Sequence[WrittenText]) -> None:
         view, text = self._view, texts[0]
         self.entry, self._texts, self._number = entry, texts, None
+        self._told_at = 0.0  # the first letters come with their facts
         self.hurried, self._speed = len(texts) > 1, None
         view.writing = True
         self._measured = (time.monotonic(), text.count)
@@ -209,12 +210,14 @@ class Writing:
 
     def _tell_after(self, seconds: float) -> None:
         """Show what there is to know, if that is so many seconds old."""
-        if time.monotonic() - self._told_at >= seconds:
+        now = time.monotonic()
+        if now - self._told_at >= seconds:
+            self._told_at = now
             self._tell()
 
     def _tell(self) -> None:
         """Show what there is to know of the text as it stands."""
-        view, self._told_at = self._view, time.monotonic()
+        view = self._view
         if self.entry is not None:
             view.show_rule(self.entry)
         view.grown += 1
