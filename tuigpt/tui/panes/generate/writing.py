@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,7 +36,7 @@ TOP = 12
 
 TELL_EVERY = 0.2
 """Least seconds between two times that facts and likeliest tokens are shown: nobody reads them
-faster. They come together with new text, or after twice as long where none comes."""
+faster. They come together with new text wherever that comes as seldom."""
 
 _FIRST_LETTERS = 0.04
 """Seconds at most that the app draws nothing for a text that begins, so that its first letters need
@@ -67,7 +66,7 @@ class Writing:
         self.likeliest: list[Candidate] = []
         self._held = ExitStack()  # what keeps the app from drawing
         self._told: set[tuple[int, Window]] = set()
-        self._told_at = 0.0
+        self._told_at, self._untold = 0.0, False
         self._timer: Timer | None = None
         self._measured = (0.0, 0)
         self._speed: float | None = None
@@ -147,7 +146,7 @@ class Writing:
             top_logprobs=0 if self.hurried else TOP,
             pace=self._pace,
         )
-        self._timer = view.set_interval(TELL_EVERY, partial(self._tell_after, 2 * TELL_EVERY))
+        self._timer = view.set_interval(TELL_EVERY, self._tell_late)
         async with aclosing(reports):
             async for report in reports:
                 self._take(entry, report)
@@ -194,6 +193,7 @@ class Writing:
                 self.likeliest = report.logprobs[-1].top_logprobs
             self._measure()
             self._tell_context(entry.text)
+            self._untold = True
             self._tell_after(TELL_EVERY)
             self._let_draw()
         else:
@@ -208,6 +208,10 @@ class Writing:
             words = f"past the context: it sees the newest {seen} tokens"
             self._view.post_message(Acknowledged(words))
 
+    def _tell_late(self) -> None:
+        """Show what no new text has brought along: what the newest has changed, or a setting."""
+        self._tell_after(TELL_EVERY if self._untold else 2 * TELL_EVERY)
+
     def _tell_after(self, seconds: float) -> None:
         """Show what there is to know, if that is so many seconds old."""
         now = time.monotonic()
@@ -217,7 +221,7 @@ class Writing:
 
     def _tell(self) -> None:
         """Show what there is to know of the text as it stands."""
-        view = self._view
+        view, self._untold = self._view, False
         if self.entry is not None:
             view.show_rule(self.entry)
         view.grown += 1
