@@ -38,9 +38,10 @@ LOOK_EVERY, GLANCES = 0.25, 5
 """Seconds between two looks at the run folders, and how often in between it is seen whether a run
 came or went: then it is looked at once."""
 
-UNHURRIED = 4
-"""How many times as long it is while a text is written beside a training of this processor: the
-text is what is looked at, and each redraw of the curves takes some of the training's time."""
+LOOK_BESIDE, UNHURRIED = 0.5, 4
+"""Seconds between two looks beside a training of this processor, without a glance in between, and
+how many times as long it is while a text is written, which is what is looked at then: whatever
+the app does takes as much of the training's time."""
 
 
 class TuigptApp(Guide, Leaving):
@@ -166,9 +167,11 @@ class TuigptApp(Guide, Leaving):
             return
         folder = runs_dir(self.session.home)
         before = await asyncio.to_thread(_changed_at, folder)
-        unhurried = self.session.writing and self.session.trains_here
-        for _ in range(GLANCES * (UNHURRIED if unhurried else 1)):
-            await asyncio.sleep(LOOK_EVERY / GLANCES)
+        glances, pause = GLANCES, LOOK_EVERY / GLANCES
+        if self.session.trains_here:
+            glances, pause = UNHURRIED if self.session.writing else 1, LOOK_BESIDE
+        for _ in range(glances):
+            await asyncio.sleep(pause)
             if await asyncio.to_thread(_changed_at, folder) != before:
                 return
 

@@ -1,25 +1,27 @@
 """An app that writes to the terminal only what changes there: over ssh every byte is waited for.
 
-Textual 8.2.8 writes all rows of a widget that is drawn anew, whether they differ or not, and each
-piece of a row with its whole style. It also reads its first style sheet twice, styles widgets that
-are not mounted yet, and a first screen twice before anybody sees it.
+Textual 8.2.8 draws all widgets within the box around what changed, writes all rows of a widget that
+is drawn anew, whether they differ or not, and each piece of a row with its whole style. It also
+reads its first style sheet twice, styles widgets that are not mounted yet, and a first screen twice
+before anybody sees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.control import Control
 from rich.segment import Segment
 from rich.style import Style
-from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.dom import DOMNode
 from textual.events import ScreenResume
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -31,6 +33,10 @@ class FirstScreen(Screen[None]):
     """The screen below all others, which is styled once when the app starts."""
 
     _stood = False
+
+    def __init__(self) -> None:
+        super().__init__(id="_default")
+        self._compositor = OnlyChanged()
 
     def on_screen_resume(self, event: ScreenResume) -> None:
         event.refresh_styles = self._stood
@@ -46,7 +52,7 @@ class SparingApp(App[None]):
         self._cursor_at: object = None
 
     def get_default_screen(self) -> Screen[None]:
-        return FirstScreen(id="_default")
+        return FirstScreen()
 
     def refresh_css(self, animate: bool = True) -> None:
         if self.screen_stack:
@@ -74,6 +80,42 @@ class SparingApp(App[None]):
                 self.forget_screen()
             self._cursor_at = self.cursor_position
         super()._display(screen, renderable)
+
+
+class OnlyChanged(Compositor):
+    """Draws only rows of widgets of which something can be seen in what changed."""
+
+    def render_partial_update(self) -> ChopsUpdate | None:
+        screen = self.size.region
+        spans = list(self._regions_to_spans(map(screen.intersection, self._dirty_regions)))
+        self._dirty_regions.clear()
+        if not spans:
+            return None
+        # A row is cut where widgets begin and end; each piece is of the first that covers it.
+        chops: list[dict[int, Strip | None]] = [dict.fromkeys(row[:-1]) for row in self.cuts]
+        missing: dict[int, set[int]] = {}
+        for y, first, last in spans:
+            row = missing.setdefault(y, set())
+            row.update(x for x, end in pairwise(self.cuts[y]) if x < last and end > first)
+        for widget, (region, clip) in self.visible_widgets.items():
+            left, top, right, bottom = region.intersection(clip).corners
+            rows = [
+                y
+                for y, row in missing.items()
+                if top <= y < bottom and any(left <= x < right for x in row)
+            ]
+            if not rows:
+                continue
+            drawn = Region.from_corners(left, rows[0], right, rows[-1] + 1)
+            strips = widget.render_lines(drawn.translate(-region.offset))
+            for y in rows:
+                cuts = [x for x in self.cuts[y] if left <= x <= right]
+                pieces = strips[y - rows[0]].divide([x - left for x in cuts[1:]])
+                for x, piece in zip(cuts, pieces, strict=False):
+                    if x in missing[y]:
+                        missing[y].remove(x)
+                        chops[y][x] = piece
+        return ChopsUpdate(chops, spans, [row[1:] for row in self.cuts])
 
 
 class Shown:

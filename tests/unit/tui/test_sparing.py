@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import pyte
 from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.geometry import Region
 from textual.strip import Strip
+from textual.widget import Widget
 
-from tuigpt.tui.sparing import Pieces, Shown
+from tuigpt.tui.sparing import FirstScreen, Pieces, Shown, SparingApp
 
 PLAIN, BOLD = Style.parse("red"), Style.parse("bold red")
 
@@ -93,3 +98,92 @@ def _drawn(text: str) -> list[object]:
         inks = [cell.fg if cell.data != " " or cell.reverse else "" for cell in cells]
         rows.append([*zip((cell.data for cell in cells), inks, lines, strict=True)])
     return rows
+
+
+class Letter(Widget):
+    """All of one letter."""
+
+    def __init__(self, letter: str, drawn: list[str], id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.letter, self._drawn = letter, drawn
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        self._drawn.append(self.letter.lower())
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        return Strip([Segment(self.letter * self.size.width, PLAIN)])
+
+
+class Overlapping(SparingApp):
+    """Letters beside each other, partly out of view, in frames, and below another one."""
+
+    CSS = """
+    Screen { layers: below above; layout: horizontal; }
+    Container { width: 12; border: round red; }
+    VerticalScroll { width: 15; }
+    Letter { height: 4; }
+    #tall { height: 30; }
+    #above { layer: above; width: 20; height: 5; offset: 8 3; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        with Container():
+            yield Letter("a", self.drawn)
+            yield Letter("b", self.drawn)
+        with VerticalScroll():
+            yield Letter("c", self.drawn)
+            yield Letter("d", self.drawn, id="tall")
+        yield Letter("e", self.drawn, id="above")
+
+
+async def test_after_any_change_there_stands_what_a_whole_drawing_shows() -> None:
+    app, rng = Overlapping(), random.Random(3)
+    async with app.run_test(size=(40, 14)):
+        app.screen.query_one(VerticalScroll).scroll_to(y=2, animate=False, force=True)
+        compositor = app.screen._compositor
+        compositor.reflow(app.screen, app.size)
+        for _ in range(300):
+            changed = set(rng.sample([*app.screen.query(Widget)], rng.randrange(1, 4)))
+            for widget in changed:
+                if isinstance(widget, Letter):
+                    widget.letter = widget.letter.swapcase()
+                x, y, width = rng.randrange(-2, 12), rng.randrange(-2, 8), rng.randrange(1, 9)
+                widget.refresh(*[Region(x, y, width, 3)] * rng.randrange(2))
+            compositor.update_widgets(changed)
+            update = compositor.render_partial_update()
+            if update is None:  # all of it is out of view
+                continue
+            whole = compositor.render_strips()
+            for y, first, last in update.spans:
+                for x, end in pairwise(compositor.cuts[y]):
+                    if x < last and end > first:
+                        piece = update.chops[y][x]
+                        assert piece is not None
+                        left, right = max(x, first), min(end, last)
+                        wanted = whole[y].crop(left, right)
+                        assert piece.crop(left - x, right - x).text == wanted.text
+
+
+async def test_what_did_not_change_or_lies_behind_is_not_drawn_again() -> None:
+    app = Overlapping()
+    async with app.run_test(size=(40, 14)):
+        assert isinstance(app.screen, FirstScreen)
+        compositor = app.screen._compositor
+        compositor.update_widgets({*app.screen.query(Widget)})  # as they were never drawn
+        compositor.render_full_update()
+        for letter, region, drawn in (
+            (0, Region(0, 0, 5, 2), "a"),
+            (4, Region(0, 0, 20, 5), "e"),
+            (0, Region(0, 0, 10, 4), "ea"),
+        ):
+            app.drawn.clear()
+            widget = app.screen.query(Letter)[letter]
+            widget.refresh(region)
+            compositor.update_widgets({widget})
+            assert compositor.render_partial_update() is not None
+            assert "".join(app.drawn) == drawn

@@ -146,7 +146,7 @@ class LossChart(Widget, can_focus=True):
             self._strips = self._draw()
         if y < len(self._strips):
             return self._strips[y]
-        return Strip.blank(self.size.width, self.rich_style)
+        return Strip.blank(self.size.width, self.visual_style.rich_style)
 
     def _redraw(self) -> None:
         """Have only the rows that changed sent to the terminal, which may be far away."""
@@ -166,7 +166,7 @@ class LossChart(Widget, can_focus=True):
         grid = draw(self.picture, self.view, width, height, self.glyphs)
         if self._styles is None:
             parts = {role: self.get_component_rich_style(f"loss-chart--{role}") for role in ROLES}
-            self._styles = {**parts, "": self.rich_style}
+            self._styles = {**parts, "": self.visual_style.rich_style}
         styles = self._styles
         return [
             Strip([Segment(text, styles[role]) for text, role in grid.runs(y)], width)

@@ -107,11 +107,11 @@ class NextLine(Widget):
     def render_line(self, y: int) -> Strip:
         width = self.size.width
         if y or not self._candidates:
-            return Strip.blank(width, self.rich_style)
+            return Strip.blank(width, self.visual_style.rich_style)
         label = "next  "
         parts = [("label", label), *bars(self._candidates, width - len(label))]
         segments = [
             Segment(text, self.get_component_rich_style(f"next-line--{part}"))
             for part, text in parts
         ]
-        return Strip(segments).adjust_cell_length(width, self.rich_style)
+        return Strip(segments).adjust_cell_length(width, self.visual_style.rich_style)

@@ -54,6 +54,8 @@ class PromptBox(TextArea):
             placeholder=placeholder, id=id, compact=True, soft_wrap=True, tab_behavior="focus",
             highlight_cursor_line=False,
         )  # fmt: skip
+        # Each blink is an update of the screen, for a slow line and for a training beside it too.
+        self.cursor_blink = False
         self._history: list[str] = []
         self._draft = ""
         self._at = 0

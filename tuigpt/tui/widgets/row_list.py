@@ -165,7 +165,7 @@ class RowList(ScrollView, can_focus=True):
         width, at = self._row_width, y + self.scroll_offset.y
         base = self.visual_style
         if at >= len(self._keys):
-            return Strip.blank(self.size.width, self.rich_style)
+            return Strip.blank(self.size.width, self.visual_style.rich_style)
         if at == self.cursor:
             name = "row-list--cursor" if self.has_focus else "row-list--cursor-unfocused"
             base = self.get_visual_style(name)
@@ -174,5 +174,5 @@ class RowList(ScrollView, can_focus=True):
             self._drawn.clear()
         self._drawn[at] = self._keys[at], row
         strips = Visual.to_strips(self, row.truncate(width), width, 1, base)
-        strip = strips[0] if strips else Strip.blank(width, self.rich_style)
+        strip = strips[0] if strips else Strip.blank(width, self.visual_style.rich_style)
         return strip.extend_cell_length(width, base.rich_style).crop(0, width)

@@ -324,7 +324,7 @@ class Transcript(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         width = self.size.width
-        base = self.rich_style
+        base = self.visual_style.rich_style
         row_number = self.scroll_offset.y + y - self._gap
         if not self._rows:
             note = self.get_component_rich_style("transcript--note")
