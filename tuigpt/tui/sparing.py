@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise, takewhile
+from itertools import groupby, pairwise, takewhile
 
 from rich.color import ColorSystem
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -104,18 +104,24 @@ class OnlyChanged(Compositor):
                 for y, row in missing.items()
                 if top <= y < bottom and any(left <= x < right for x in row)
             ]
-            if not rows:
-                continue
-            drawn = Region.from_corners(left, rows[0], right, rows[-1] + 1)
-            strips = widget.render_lines(drawn.translate(-region.offset))
-            for y in rows:
-                cuts = [x for x in self.cuts[y] if left <= x <= right]
-                pieces = strips[y - rows[0]].divide([x - left for x in cuts[1:]])
-                for x, piece in zip(cuts, pieces, strict=False):
-                    if x in missing[y]:
-                        missing[y].remove(x)
-                        chops[y][x] = piece
+            for first, last in _runs(rows):
+                drawn = Region.from_corners(left, first, right, last + 1)
+                strips = widget.render_lines(drawn.translate(-region.offset))
+                for y, strip in enumerate(strips, first):
+                    cuts = [x for x in self.cuts[y] if left <= x <= right]
+                    pieces = strip.divide([x - left for x in cuts[1:]])
+                    for x, piece in zip(cuts, pieces, strict=False):
+                        if x in missing[y]:
+                            missing[y].remove(x)
+                            chops[y][x] = piece
         return ChopsUpdate(chops, spans, [row[1:] for row in self.cuts])
+
+
+def _runs(rows: list[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of those that follow each other without a gap."""
+    for _, run in groupby(enumerate(rows), key=lambda pair: pair[1] - pair[0]):
+        numbers = [row for _, row in run]
+        yield numbers[0], numbers[-1]
 
 
 class Shown:

@@ -110,8 +110,9 @@ class NextLine(Widget):
             return Strip.blank(width, self.visual_style.rich_style)
         label = "next  "
         parts = [("label", label), *bars(self._candidates, width - len(label))]
+        # A component's rich style would be computed anew for each token, its visual style is known.
         segments = [
-            Segment(text, self.get_component_rich_style(f"next-line--{part}"))
+            Segment(text, self.get_visual_style(f"next-line--{part}").rich_style)
             for part, text in parts
         ]
         return Strip(segments).adjust_cell_length(width, self.visual_style.rich_style)

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
+from rich.style import Style
 from textual.events import Click, Resize
 from textual.geometry import Size
 from textual.message import Message
@@ -327,7 +328,7 @@ class Transcript(ScrollView, can_focus=True):
         base = self.visual_style.rich_style
         row_number = self.scroll_offset.y + y - self._gap
         if not self._rows:
-            note = self.get_component_rich_style("transcript--note")
+            note = self._style("note")
             lines = self._placeholder_rows(width)
             number = y - max(0, self.size.height - len(lines) - 1) if self._from_below else y
             text = lines[number].text if 0 <= number < len(lines) else ""
@@ -337,11 +338,7 @@ class Transcript(ScrollView, can_focus=True):
         row = self._rows[row_number]
         if row.kind == "rule" or (y == 0 and row.entry in self._rules):
             return self._rule(row.entry, width).adjust_cell_length(width, base)
-        segments = [
-            Segment(text, self.get_component_rich_style(f"transcript--{style}"))
-            for style, text in row.runs
-        ]
-        strip = Strip(segments)
+        strip = Strip([Segment(text, self._style(name)) for name, text in row.runs])
         selection = self.text_selection
         if selection is not None and (span := selection.get_span(row_number)) is not None:
             start, end = span
@@ -365,8 +362,12 @@ class Transcript(ScrollView, can_focus=True):
         right = f" {right} ──" if right else ""
         left = f"── {left} " if left else "──"
         line = left + "─" * max(0, width - cell_len(left) - cell_len(right)) + right
-        style = "chosen" if entry is not None and entry == self.chosen else "rule"
-        return Strip([Segment(line, self.get_component_rich_style(f"transcript--{style}"))])
+        style = self._style("chosen" if entry is not None and entry == self.chosen else "rule")
+        return Strip([Segment(line, style)])
+
+    def _style(self, name: str) -> Style:
+        # A component's rich style would be computed anew after each refresh.
+        return self.get_visual_style(f"transcript--{name}").rich_style
 
 
 def _run(style: str, text: str) -> Run:
