@@ -573,6 +573,24 @@ class TestCommands:
                 await pilot.press("escape")
                 await until(pilot, lambda: pilot.app.screen is pilot.app.screen_stack[0])
 
+    @pytest.mark.parametrize("size", [(160, 45), (120, 60), (80, 70)])
+    async def test_help_keeps_keys_and_what_they_do_in_columns(
+        self, open_app: OpenApp, verse: Any, size: tuple[int, int]
+    ) -> None:
+        async with open_app(*size) as pilot:
+            await pilot.press("ctrl+t", "f1")
+            await until(pilot, partial(shows, pilot, "app.log"))
+            rows = screen_text(pilot).split("\n")
+            first = next(at for at, row in enumerate(rows) if row.startswith("  x  "))
+            table = rows[first : rows.index("", first)]
+            begins = [{found.start() for found in re.finditer(r"\S+( \S+)*", row)} for row in table]
+            assert len(begins[0]) == (4 if size[0] >= 120 else 2)
+            keys, texts = sorted(begins[0])[::2], sorted(begins[0])[1::2]
+            for row in begins:
+                assert row <= begins[0], table
+                for key, text in zip(keys, texts, strict=True):
+                    assert text in row or key not in row, table
+
 
 class TestTheWayOut:
     @pytest.mark.parametrize("size", [(160, 45), (80, 24), (60, 16)])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -19,8 +21,14 @@ from tuigpt.tui.widgets.key_line import KeyLine
 Keys = Sequence[tuple[str, str]]
 """Keys, each with what it does."""
 
-_TWO_COLUMNS = 120
-"""Columns of the terminal from which on keys stand in two columns."""
+_PROSE, _TABLE, _TWO_COLUMNS = 100, 150, 120
+"""How wide a paragraph and a table of keys become at most, and the terminal's columns from which on
+keys stand in two columns."""
+
+_AROUND = 6
+"""Columns for the page's padding and its scrollbar."""
+
+_EMPTY = Content("")
 
 
 class Help(Dialog[None]):
@@ -50,7 +58,7 @@ class Help(Dialog[None]):
     Help { background: $background; }
     Help #help-title { height: 1; background: $surface; padding: 0 1; }
     Help VerticalScroll { padding: 1 2; height: 1fr; }
-    Help Static { height: auto; max-width: 110; }
+    Help #help-body { height: auto; }
     """
 
     def __init__(
@@ -81,8 +89,7 @@ class Help(Dialog[None]):
         self.action_explain(0)
 
     def on_resize(self) -> None:
-        if self._at == 0:
-            self._body.update(self._pane_page())
+        self._show()
 
     _at = 0
 
@@ -96,41 +103,49 @@ class Help(Dialog[None]):
         self._head.update(
             Content.assemble(("help: ", "bold"), (title, "bold $text-primary"), f"   {how}")
         )
-        if number:
-            page = Content(f"{self._pages[number - 1].words}\n\n")
-            self._body.update(Content.assemble(page, self._other_pages()))
-        else:
-            self._body.update(self._pane_page())
+        self._show()
         self.query_one("#help-page").scroll_home(animate=False)
 
     def action_scroll(self, how: str) -> None:
         page = self.query_one("#help-page", VerticalScroll)
         getattr(page, f"scroll_{how}")(animate=False)
 
-    def _pane_page(self) -> Content:
-        return Content.assemble(
-            Content.from_markup(self._words), "\n\n",
-            self._table(self._keys), "\n",
-            ("Everywhere\n" if self._everywhere else "", "bold"),
-            self._table(self._everywhere), "\n",
-            self._other_pages(), "\n\n",
-            (self._end, "$foreground-muted"),
-        )  # fmt: skip
+    def _show(self) -> None:
+        if self._at:
+            words = Content(self._pages[self._at - 1].words)
+            lines = [*_hanging(words, self._width(_PROSE)), _EMPTY, self._other_pages()]
+        else:
+            lines = self._own_page()
+        self._body.update(Content("\n").join(lines))
 
-    def _table(self, keys: Keys) -> Content:
-        """A row for each key, or in a wide terminal for two."""
-        width = max((len(key) for key, _ in keys), default=0) + 3
-        rows = [Content.assemble((key.ljust(width), "bold $text-primary"), what)
+    def _width(self, most: int) -> int:
+        return max(1, min(most, self.app.size.width - _AROUND))
+
+    def _own_page(self) -> list[Content]:
+        """The lines of the pane's own page."""
+        lines = _hanging(Content.from_markup(self._words), self._width(_PROSE))
+        lines += [_EMPTY, *self._table(self._keys)]
+        if self._everywhere:
+            lines += [_EMPTY, Content.styled("Everywhere", "bold"), *self._table(self._everywhere)]
+        end = Content.styled(self._end, "$foreground-muted")
+        return [*lines, _EMPTY, self._other_pages(), _EMPTY, end]
+
+    def _table(self, keys: Keys) -> list[Content]:
+        """Each key with what it does, in a wide terminal in two columns."""
+        name = max((len(key) for key, _ in keys), default=0) + 3
+        rows = [Content.assemble((key.ljust(name), "bold $text-primary"), what)
                 for key, what in keys]  # fmt: skip
-        if self.app.size.width >= _TWO_COLUMNS and rows:
-            half = (len(rows) + 1) // 2
-            column = max(row.cell_length for row in rows[:half]) + 4
-            others = [*rows[half:], *[Content("")] * (2 * half - len(rows))]
-            rows = [
-                Content.assemble(left, " " * (column - left.cell_length), right)
-                for left, right in zip(rows[:half], others, strict=True)
-            ]
-        return Content.assemble(*(Content.assemble(row, "\n") for row in rows))
+        if self.app.size.width < _TWO_COLUMNS:
+            return [line for row in rows for line in _hanging(row, self._width(_TABLE))]
+        column, half = self._width(_TABLE) // 2, (len(rows) + 1) // 2
+        left, right = (
+            [line for row in part for line in _hanging(row, column - 4)]
+            for part in (rows[:half], rows[half:])
+        )
+        return [
+            Content.assemble(one, " " * (column - one.cell_length), other)
+            for one, other in zip_longest(left, right, fillvalue=_EMPTY)
+        ]
 
     def _other_pages(self) -> Content:
         parts: list[Content | str] = ["What is …  "]
@@ -141,3 +156,14 @@ class Help(Dialog[None]):
             click = Style.from_meta({"@click": f"screen.explain({number})"})
             parts.append(link.stylize(click))
         return Content.assemble(*parts)
+
+
+def _hanging(text: Content, width: int) -> list[Content]:
+    """The rows of a text, in which what follows a name and a gap stays in its column."""
+    rows = []
+    for line in text.split("\n", allow_blank=True):
+        named = re.match(r"\S.*?  +", line.plain)
+        indent = named.end() if named else 0
+        first, *others = line[indent:].wrap(max(1, width - indent)) or [_EMPTY]
+        rows += [line[:indent] + first, *[Content(" " * indent) + other for other in others]]
+    return rows
