@@ -95,9 +95,9 @@ RECIPES: dict[str, Recipe] = {
                 # It works on all matrices of a shape at once, at most a third of them: beside
                 # every matrix's direction it holds their stack, two iterates, two Gram matrices.
                 workspace=1 + 5 / 3,
-                # Five iterations of three products: of a block's 12 squares of width by width the
+                # Three iterations of three products: of a block's 12 squares of width by width the
                 # four of attention take 6 cubes of the width each, the two fours of the MLP 18.
-                products=5 * (4 * 6 + 2 * 18) / 12,
+                products=3 * (4 * 6 + 2 * 18) / 12,
             ),
             OptimizerRule(
                 ADAMW, "rest", dict(betas=(0.9, 0.95), fused=True),

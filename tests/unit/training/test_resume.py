@@ -82,7 +82,7 @@ class TestLonger:
             for r in lines_of(finished / "metrics.jsonl")
             if r["kind"] == "event"
         ]
-        assert [m for m in told if m.startswith("passed letters")] == ["passed letters at step 20"]
+        assert sum(message.startswith("passed letters") for message in told) == 1
 
     def test_too_few_steps_are_refused(self, finished: Path, tuigpt: Tuigpt) -> None:
         result = tuigpt("train", "--resume=run", "--max-steps=10")
