@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import sys
 from collections.abc import Callable
@@ -23,6 +24,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # for helpers such as system.ter
 
 # Models this small are slower on two threads than on one, and much slower on a busy machine.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# A shell lets its background jobs ignore ctrl+c, and what they start would inherit it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHAPE = {"vocab_size": 11, "block_size": 16, "n_layer": 1, "n_head": 2, "n_embd": 8, "dropout": 0.0}
 """The model of the runs made by hand."""
