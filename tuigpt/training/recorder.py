@@ -354,6 +354,11 @@ class Recorder:
         except OSError:
             return False
 
+    def _held(self) -> Path:
+        """The run folder whatever is renamed in this moment, on systems that can tell."""
+        held = Path(f"/proc/self/fd/{self._folder_held}")
+        return held if held.is_dir() else self.folder
+
     def _take_settings(self) -> None:
         config = self._trainer.config
         self.status = replace(
@@ -453,7 +458,7 @@ class Recorder:
             # Only read here: the heartbeat's thread must not undo what was said meanwhile.
             status = replace(self.status, heartbeat=utc_now())
             if self._is_here(self.folder):  # else another run may have its name
-                write_status(self.folder, status)
+                write_status(self._held(), status)
             self._status_lost = False
 
     def _beat(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ from tuigpt.runs.header import read_header
 from tuigpt.runs.marks import star
 from tuigpt.runs.metrics import METRICS_FILE, MetricsLog, MetricsTail, StepLine
 from tuigpt.runs.record import CorpusFacts
-from tuigpt.runs.status import read_status, status_of_this_process
+from tuigpt.runs.status import read_status, status_of_this_process, write_status
 from tuigpt.text.tokenizer import CharTokenizer
 from tuigpt.training import recorder as recorder_module
 from tuigpt.training.batches import Corpus
@@ -345,6 +346,28 @@ def test_a_renamed_folder_is_followed(trainer: Trainer, tmp_path: Path) -> None:
     assert read_status(moved).state == "finished" and 40 in steps(moved)
     assert read_header(checkpoint_path(moved, 40)).run == "moved"
     assert [line.step for line in step_lines(moved)] == list(range(1, 41))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_folder_that_is_renamed_while_its_status_is_written_gets_it(
+    trainer: Trainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not another folder that has taken its name."""
+    folder, moved = tmp_path / "former", tmp_path / "moved"
+    folder.mkdir()
+    recorder = new_recorder(folder, trainer)
+
+    def write_late(*arguments: Any) -> None:
+        if not moved.exists():
+            folder.rename(moved)
+            folder.mkdir()
+        write_status(*arguments)
+
+    monkeypatch.setattr(recorder_module, "write_status", write_late)
+    recorder.note("after the rename")
+    assert read_status(moved).message == "after the rename"
+    assert list(folder.iterdir()) == []
+    recorder.close("stopped", "by hand")
 
 
 def test_a_deleted_folder_is_gone(trainer: Trainer, tmp_path: Path) -> None:
