@@ -137,7 +137,8 @@ class Console:
             train = fmean(self._train) if self._train else None
             self._evaluations.append(Evaluation(event.step, loss, train, event.early))
         story = self._story = self._told()
-        head = f"step {event.step:,}  val {loss:.4f} nats = {bits(loss):.3f} bits per character"
+        val = f"{'~' * event.early}{loss:.4f}"
+        head = f"step {event.step:,}  val {val} nats = {bits(loss):.3f} bits per character"
         part = "the whole validation part" if event.whole else f"{event.tokens:,} tokens"
         if record.tokenizer.type != "char":
             part = f"{event.val_loss:.4f} nats per token; {part}"

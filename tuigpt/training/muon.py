@@ -96,8 +96,8 @@ def orthogonalised(matrices: Tensor) -> Tensor:
         matrices: (n, rows, columns).
 
     Returns:
-        matrices of the same shape, whose singular values are around 1, from 0.13 to 1.87; what was
-        less than a thousandth of the largest is 130 times as much.
+        matrices of the same shape, whose singular values are around 1, from 0.13 to 1.87; only
+        those below a thousandth of the bound on the largest stay smaller.
     """
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices

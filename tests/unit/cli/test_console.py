@@ -50,8 +50,9 @@ def trained(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> Callable[[int
         screen = Screen(columns, monkeypatch)
         console = Console(screen)
         console.begin("verse", run.record, STATUS)
-        for step, loss in ((0, 4.2), (100, 2.3)):
-            console.show(Evaluated(step, loss, loss, 4096, False), replace(STATUS, step=step))
+        for step, loss, early in ((0, 4.2, False), (25, 2.2, True), (100, 2.3, False)):
+            event = Evaluated(step, loss, loss, 4096, whole=False, early=early)
+            console.show(event, replace(STATUS, step=step))
         console.show(
             Sampled(100, "To be", " or not\n\x1b[31m漢字 to be" + " and so on" * 20), STATUS
         )
@@ -83,6 +84,11 @@ def test_a_best_loss_is_marked_and_said_in_words(trained: Callable[[int], list[s
     rows = trained(80)
     assert "step 100  val 2.3000 nats = 3.318 bits per character  ★ best so far" in rows
     assert any("still learning" in row for row in rows)
+
+
+def test_an_early_loss_is_marked_as_an_estimate(trained: Callable[[int], list[str]]) -> None:
+    """As it is everywhere else: a lower one that comes later is not the best so far."""
+    assert any(row.startswith("step 25  val ~2.2000 nats") for row in trained(80))
 
 
 def test_an_end_names_the_best_and_what_to_do_next(
